@@ -1,0 +1,57 @@
+# Cairn. `make help` lists what there is.
+.DEFAULT_GOAL := help
+SHELL := bash
+
+GO        ?= go
+GOTESTSUM := $(GO) run gotest.tools/gotestsum@v1.13.0
+LINT      := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+DATA      ?= $(CURDIR)/.cairn
+export CGO_ENABLED ?= 0
+
+.PHONY: help setup build run test test-peers check fmt vet lint race wire generated bench clean
+
+help: ## Lists the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+
+setup: ## Installs PostgreSQL and pgvector if they are missing
+	@bash deploy/setup.sh
+
+build: ## Builds bin/cairn
+	@$(GO) build -trimpath -o bin/cairn ./cmd/cairn
+
+run: setup build ## Sets up, starts everything in one process, shows the tour, goes on serving (TOUR=only: tour and exit; TOUR=no: none)
+	@./bin/cairn dev --data "$(DATA)" --tour "$(or $(TOUR),yes)"
+
+test: setup build ## Runs the tests
+	@$(GOTESTSUM) --format pkgname --hide-summary=skipped -- -count=1 -p 2 ./...
+
+test-peers: setup ## Runs the conversation against software that is not ours (needs Node 20)
+	@cd clients/peers && npm ci --no-audit --no-fund --loglevel=error
+	@CAIRN_TEST_PEERS=$(CURDIR)/clients/peers $(GOTESTSUM) --format testname -- -count=1 -tags peers -run 'TestPeer' ./cmd/cairn/e2e/...
+
+check: fmt vet lint generated race ## Format, vet, lint, generated files, race tests (with layers and the lock file)
+
+fmt: ## Fails on a file that gofmt would change
+	@files=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$files" ] || { echo "gofmt would change:"; echo "$$files"; exit 1; }
+
+vet: ## go vet
+	@$(GO) vet ./...
+
+lint: ## golangci-lint (builds it the first time)
+	@$(LINT) run ./...
+
+race: setup build ## Tests under the race detector
+	@CGO_ENABLED=1 $(GOTESTSUM) --format pkgname --hide-summary=skipped -- -race -count=1 -p 2 -timeout 20m ./...
+
+wire: ## Writes the lock file of stored shapes anew
+	@$(GO) run ./streams/codec/wirelock
+
+generated: wire ## Fails where generated files are not up to date
+	@git diff --exit-code --stat -- streams/codec/wire.lock || { echo "the lock file changed: look at the diff, commit it"; exit 1; }
+
+bench: build ## All benchmarks, as tables
+	@./bin/cairn bench write
+	@./bin/cairn bench chat
+
+clean: ## Removes what was built and the data of `make run`
+	@rm -rf bin "$(DATA)"

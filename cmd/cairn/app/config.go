@@ -1,0 +1,134 @@
+package app
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Config is how a process is set up. Every field is a flag and an environment variable of the same name;
+// `cairn config` lists them with their values.
+type Config struct {
+	Listen string `help:"Address of the HTTP server." default:"127.0.0.1:8700" env:"CAIRN_LISTEN"`
+	Data   string `help:"Data directory of the embedded broker and database." default:".cairn" env:"CAIRN_DATA" type:"path"`
+
+	Brokers     []string `help:"Kafka brokers (host:port,…). Empty: the embedded broker." env:"CAIRN_BROKERS"`
+	LiveBrokers []string `help:"Brokers of the ephemeral topics. Empty: the same." env:"CAIRN_LIVE_BROKERS"`
+	Partitions  int32    `help:"Partitions of the log. 0: 1 embedded, 32 on Kafka." env:"CAIRN_PARTITIONS"`
+	Replication int16    `help:"Replication of the topics on Kafka." default:"3" env:"CAIRN_REPLICATION"`
+	Era         int      `help:"Era of the log." default:"1" env:"CAIRN_ERA"`
+	TopicPrefix string   `help:"What topic names begin with." default:"cairn" env:"CAIRN_TOPIC_PREFIX"`
+	NoSync      bool     `help:"Embedded broker: do not sync writes to disk. A power loss then loses acknowledged work." env:"CAIRN_NO_SYNC"`
+
+	DatabaseURL string `help:"Postgres database of the read models. Empty: the embedded one." env:"CAIRN_DATABASE_URL"`
+	VaultURL    string `help:"Postgres database of the vault. Empty: the embedded one." env:"CAIRN_VAULT_URL"`
+
+	MasterKey     string `help:"Master key, 64 hex digits. It wraps every data key." env:"CAIRN_MASTER_KEY"`
+	MasterKeyFile string `help:"File with the master key. Default: master.key in the data directory, made at the first start." env:"CAIRN_MASTER_KEY_FILE" type:"path"`
+
+	ModelURL       string `help:"Base URL of an OpenAI-compatible server, such as https://api.openai.com/v1. Empty: the built-in offline model." env:"CAIRN_MODEL_URL"`
+	ModelKey       string `help:"Its API key." env:"CAIRN_MODEL_KEY"`
+	Model          string `help:"Model of the agents." default:"gpt-4.1-mini" env:"CAIRN_MODEL"`
+	RouterModel    string `help:"Model that picks the agent. Empty: the agents' model." env:"CAIRN_ROUTER_MODEL"`
+	EmbeddingModel string `help:"Embedding model with 1536 dimensions. Empty: the built-in offline embedder." env:"CAIRN_EMBEDDING_MODEL"`
+
+	LogLevel  string `help:"debug, info, warn or error." default:"info" enum:"debug,info,warn,error" env:"CAIRN_LOG_LEVEL"`
+	LogFormat string `help:"text or json." default:"text" enum:"text,json" env:"CAIRN_LOG_FORMAT"`
+
+	// MinFree is how much disk space commands need.
+	MinFree uint64 `help:"Refuse commands when the data directory's disk has fewer free bytes." default:"1073741824" env:"CAIRN_MIN_FREE"`
+
+	Roles []string `kong:"-"`
+	// Now is the clock; nil is the system's.
+	Now func() time.Time `kong:"-"`
+}
+
+// The roles of a process.
+const (
+	RoleAPI       = "api"
+	RoleWriter    = "writer"
+	RoleProjector = "projector"
+	RoleGateway   = "gateway"
+	RoleEffects   = "effects"
+)
+
+// AllRoles is what `cairn dev` plays.
+func AllRoles() []string {
+	return []string{RoleAPI, RoleWriter, RoleProjector, RoleGateway, RoleEffects}
+}
+
+func (c Config) has(role string) bool { return slices.Contains(c.Roles, role) }
+
+// Embedded reports whether the process brings its own broker.
+func (c Config) Embedded() bool { return len(c.Brokers) == 0 }
+
+// Check names everything that is wrong at once.
+func (c Config) Check() error {
+	var errs []error
+	for _, role := range c.Roles {
+		if !slices.Contains(AllRoles(), role) {
+			errs = append(errs, fmt.Errorf("there is no role %q; the roles are %s", role, strings.Join(AllRoles(), ", ")))
+		}
+	}
+	if (c.DatabaseURL == "") != (c.VaultURL == "") {
+		errs = append(errs, errors.New("set both CAIRN_DATABASE_URL and CAIRN_VAULT_URL, or neither"))
+	}
+	if !c.Embedded() && c.DatabaseURL == "" {
+		errs = append(errs, errors.New("CAIRN_BROKERS without CAIRN_DATABASE_URL: the embedded database goes only with the embedded broker"))
+	}
+	if c.Era < 1 {
+		errs = append(errs, errors.New("CAIRN_ERA must be 1 or more"))
+	}
+	if c.ModelURL != "" && c.Model == "" {
+		errs = append(errs, errors.New("CAIRN_MODEL_URL without CAIRN_MODEL"))
+	}
+	return errors.Join(errs...)
+}
+
+// master reads the master key. In an embedded set-up that has no vault yet the key is made; a vault
+// without its key is refused, since nothing in it could be opened.
+func (c Config) master(vaultExists bool) ([]byte, error) {
+	if c.MasterKey != "" {
+		return parseMaster(c.MasterKey, "CAIRN_MASTER_KEY")
+	}
+	path := c.MasterKeyFile
+	if path == "" {
+		if !c.Embedded() {
+			return nil, errors.New("no master key: set CAIRN_MASTER_KEY or CAIRN_MASTER_KEY_FILE (64 hex digits, `openssl rand -hex 32`)")
+		}
+		path = filepath.Join(c.Data, "master.key")
+	}
+	text, err := os.ReadFile(path)
+	if err == nil {
+		return parseMaster(strings.TrimSpace(string(text)), path)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read the master key: %w", err)
+	}
+	if vaultExists {
+		return nil, fmt.Errorf("the master key %s is missing, and there is sealed data that only it opens: bring the file back from its backup (or set CAIRN_MASTER_KEY)", path)
+	}
+	key := make([]byte, 32)
+	if _, err := rand.Read(key); err != nil {
+		return nil, fmt.Errorf("make a master key: %w", err)
+	}
+	if err := os.WriteFile(path, []byte(hex.EncodeToString(key)+"\n"), 0o600); err != nil {
+		return nil, fmt.Errorf("store the master key: %w", err)
+	}
+	return key, nil
+}
+
+func parseMaster(text, where string) ([]byte, error) {
+	key, err := hex.DecodeString(text)
+	if err != nil || len(key) != 32 {
+		return nil, fmt.Errorf("the master key in %s is not 64 hex digits", where)
+	}
+	return key, nil
+}

@@ -1,0 +1,171 @@
+#!/usr/bin/env bash
+# Brings a machine what Cairn needs beside Go: the programs of PostgreSQL 15 or newer, and the extension
+# pgvector for them. It installs programs only: it creates, starts, stops and changes no database cluster.
+# Safe to run again; does nothing where everything is there. It never asks a question.
+set -euo pipefail
+
+say() { printf 'setup: %s\n' "$*"; }
+
+# run COMMAND…: as root, or with sudo where that asks nothing; otherwise the command is kept for the end.
+needed=()
+run() {
+  if [ "$(id -u)" = 0 ]; then "$@"
+  elif sudo -n true 2>/dev/null; then sudo "$@"
+  else needed+=("$(printf '%q ' "$@")")
+  fi
+}
+give_up_if_needed() {
+  [ ${#needed[@]} -eq 0 ] && return
+  say "this needs rights that this account does not have. Run these as root, then run this again:" >&2
+  printf '    %s\n' "${needed[@]}" >&2
+  exit 1
+}
+
+# The newest PostgreSQL that is installed, as the folder of its programs; empty when there is none.
+pg_bin() {
+  local dir
+  for dir in $(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -t/ -k5 -rn) \
+             /opt/homebrew/opt/postgresql@{17,16,15}/bin /usr/local/opt/postgresql@{17,16,15}/bin; do
+    if [ -x "$dir/postgres" ] && [ -x "$dir/initdb" ] && [ "$(version_of "$dir")" -ge 15 ]; then
+      echo "$dir"
+      return
+    fi
+  done
+}
+version_of() { "$1/postgres" --version | sed -E 's/[^0-9]*([0-9]+).*/\1/'; }
+has_vector() {
+  local share
+  share=$("$1/pg_config" --sharedir 2>/dev/null) || share="/usr/share/postgresql/$(version_of "$1")"
+  [ -f "$share/extension/vector.control" ]
+}
+
+# quiet COMMAND…: shows what it printed only where it failed.
+quiet() {
+  local log
+  log=$(mktemp)
+  "$@" >"$log" 2>&1 || { cat "$log" >&2; rm -f "$log"; say "failed: $*" >&2; exit 1; }
+  rm -f "$log"
+}
+
+installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
+
+# apt_install PACKAGE…: those that are missing; what is installed stays at its version.
+apt_updated=
+apt_install() {
+  local package missing=()
+  for package in "$@"; do installed "$package" || missing+=("$package"); done
+  [ ${#missing[@]} -eq 0 ] && return
+  apt_update
+  quiet run env DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends --no-upgrade "${missing[@]}"
+}
+apt_update() {
+  [ -n "$apt_updated" ] && return
+  quiet run apt-get -q update
+  apt_updated=1
+}
+
+# Debian's package makes a cluster "main" when it is installed. Ours runs by itself: ask it not to.
+install_postgres() {
+  local conf=/etc/postgresql-common/createcluster.d/cairn-setup.conf
+  apt_install postgresql-common
+  give_up_if_needed
+  run mkdir -p "$(dirname "$conf")"
+  run sh -c "echo 'create_main_cluster = false' > $conf"
+  apt_install "$@"
+  run rm -f "$conf"
+}
+
+# Debian 12 has no package of pgvector: build Debian 13's source with this machine's own mirror and keys.
+# The server's headers are unpacked, not installed: installing them would upgrade, and so restart, a
+# PostgreSQL that may be in use.
+build_pgvector() {
+  local version=$1 bin="/usr/lib/postgresql/$1/bin" mirror keyring apt
+  apt_install gcc make libc6-dev
+  give_up_if_needed
+  for keyring in /usr/share/keyrings/debian-archive-keyring.{gpg,pgp}; do [ -f "$keyring" ] && break; done
+  mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -E '^(deb |URIs:)' |
+    grep -oE 'https?://[^ ]+/debian/?( |$)' | head -1 | tr -d ' ' || true)
+  scratch=$(mktemp -d)
+  trap 'rm -rf "$scratch"' EXIT
+  mkdir -p "$scratch"/{lists/partial,cache/archives/partial,src,dev}
+  echo "deb-src [signed-by=$keyring] ${mirror:-https://deb.debian.org/debian} trixie main" > "$scratch/sources.list"
+  if [ "$(id -u)" = 0 ]; then chown -R _apt "$scratch" && chmod 755 "$scratch"; fi
+  apt=(-q -o "Dir::Etc::sourcelist=$scratch/sources.list" -o Dir::Etc::sourceparts=/dev/null
+    -o "Dir::State::lists=$scratch/lists" -o "Dir::Cache=$scratch/cache" -o Acquire::Languages=none)
+  say "fetching the source of pgvector and the headers of PostgreSQL $version"
+  quiet apt-get "${apt[@]}" update
+  (cd "$scratch/src" && quiet apt-get "${apt[@]}" source --download-only pgvector && tar xf pgvector_*.orig.tar.* --strip-components=1)
+  (cd "$scratch/dev" && quiet apt-get -q -o APT::Sandbox::User=root download "postgresql-server-dev-$version" libpq-dev && for f in ./*.deb; do dpkg-deb -x "$f" .; done)
+  cat > "$scratch/pg_config" <<WRAPPER
+#!/bin/sh
+case "\$1" in
+  --includedir-server) echo "$scratch/dev/usr/include/postgresql/$version/server" ;;
+  --includedir|--pkgincludedir) echo "$scratch/dev/usr/include/postgresql" ;;
+  *) exec "$bin/pg_config" "\$@" ;;
+esac
+WRAPPER
+  chmod +x "$scratch/pg_config"
+  say "building pgvector"
+  # OPTFLAGS: the library must run on every processor that an image of this machine is copied to.
+  local make=(make -s -C "$scratch/src" OPTFLAGS= with_llvm=no "PG_CONFIG=$scratch/pg_config")
+  quiet "${make[@]}"
+  run "${make[@]}" install >/dev/null
+  give_up_if_needed
+}
+
+debian() {
+  local bin version
+  bin=$(pg_bin)
+  if [ -z "$bin" ]; then
+    version=$(apt-cache search --names-only '^postgresql-[0-9]+$' 2>/dev/null | sed -E 's/^postgresql-([0-9]+) .*/\1/' | sort -rn | head -1)
+    if [ -z "$version" ]; then
+      apt_update
+      give_up_if_needed
+      version=$(apt-cache search --names-only '^postgresql-[0-9]+$' | sed -E 's/^postgresql-([0-9]+) .*/\1/' | sort -rn | head -1)
+    fi
+    say "installing PostgreSQL ${version:-15}"
+    install_postgres "postgresql-${version:-15}"
+    give_up_if_needed
+    bin=$(pg_bin)
+  fi
+  version=$(version_of "$bin")
+  if has_vector "$bin"; then
+    say "PostgreSQL $version and pgvector are there"
+    return
+  fi
+  if apt-cache show "postgresql-$version-pgvector" >/dev/null 2>&1; then
+    say "installing pgvector for PostgreSQL $version"
+    apt_install "postgresql-$version-pgvector"
+  else
+    say "pgvector for PostgreSQL $version is built from source: this takes a minute or two, once"
+    build_pgvector "$version"
+  fi
+  give_up_if_needed
+  has_vector "$bin" || { say "pgvector is still missing for $bin" >&2; exit 1; }
+  say "PostgreSQL $version and pgvector are there"
+}
+
+macos() {
+  if ! command -v brew >/dev/null; then
+    say "needs Homebrew (https://brew.sh). With it: brew install postgresql@17 pgvector" >&2
+    exit 1
+  fi
+  local bin
+  bin=$(pg_bin)
+  if [ -n "$bin" ] && has_vector "$bin"; then
+    say "PostgreSQL and pgvector are there"
+    return
+  fi
+  say "installing PostgreSQL 17 and pgvector with Homebrew"
+  HOMEBREW_NO_AUTO_UPDATE=1 brew install postgresql@17 pgvector
+}
+
+case "$(uname -s)" in
+  Darwin) macos ;;
+  Linux)
+    if command -v apt-get >/dev/null; then debian; else
+      say "this script knows Debian, Ubuntu and macOS. Install PostgreSQL 15 or newer and pgvector, then go on." >&2
+      exit 1
+    fi ;;
+  *) say "this script knows Debian, Ubuntu and macOS" >&2; exit 1 ;;
+esac
