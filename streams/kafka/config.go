@@ -1,0 +1,74 @@
+package kafka
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/plugin/kslog"
+
+	"github.com/cairnhq/cairn/streams"
+)
+
+// Config says where the topics are. It is the same for everything in this package.
+type Config struct {
+	// Seeds are brokers of the cluster that holds commands, log and parked, as "host:port".
+	Seeds []string
+	// LiveSeeds are brokers of the cluster that holds replies and live. Empty: Seeds.
+	LiveSeeds []string
+	// Options are added to every client: TLS, SASL, a dialer.
+	Options []kgo.Opt
+	Topics  Topics
+	// Log is where clients say what happens to them. Nil: nowhere.
+	Log *slog.Logger
+	// Stored is the writer's stored checkpoint of a partition, from which a reader that needs only the
+	// acceptance state begins. Nil: such a reader begins at the log's first record.
+	Stored func(ctx context.Context, partition int32) (streams.Checkpoint, error)
+	// Voided are the offsets in a partition of the log that an operator voided: such a commit counts, but
+	// without events. A reader asks once, when it begins. Nil: none.
+	Voided func(ctx context.Context, partition int32) (map[int64]bool, error)
+}
+
+func (c Config) log() *slog.Logger { return cmp.Or(c.Log, slog.New(slog.DiscardHandler)) }
+
+func (c Config) liveSeeds() []string {
+	if len(c.LiveSeeds) > 0 {
+		return c.LiveSeeds
+	}
+	return c.Seeds
+}
+
+// client is a client of the cluster that holds the log.
+func (c Config) client(options ...kgo.Opt) (*kgo.Client, error) { return c.dial(c.Seeds, options) }
+
+// liveClient is a client of the cluster that holds replies and live.
+func (c Config) liveClient(options ...kgo.Opt) (*kgo.Client, error) {
+	return c.dial(c.liveSeeds(), options)
+}
+
+func (c Config) dial(seeds []string, options []kgo.Opt) (*kgo.Client, error) {
+	all := []kgo.Opt{kgo.SeedBrokers(seeds...), kgo.ClientID("cairn")}
+	if c.Log != nil {
+		all = append(all, kgo.WithLogger(kslog.New(c.Log)))
+	}
+	all = append(all, options...)
+	client, err := kgo.NewClient(append(all, c.Options...)...)
+	if err != nil {
+		return nil, fmt.Errorf("kafka: %w", err)
+	}
+	return client, nil
+}
+
+// stored asks Stored, or answers the start of the log.
+func (c Config) stored(ctx context.Context, partition int32) (streams.Checkpoint, error) {
+	if c.Stored == nil {
+		return streams.Start(), nil
+	}
+	from, err := c.Stored(ctx, partition)
+	if err != nil {
+		return streams.Checkpoint{}, fmt.Errorf("stored checkpoint of partition %d: %w", partition, err)
+	}
+	return from, nil
+}

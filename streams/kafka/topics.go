@@ -1,0 +1,231 @@
+package kafka
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	_ "embed" // the topics file
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/cairnhq/cairn/domain"
+	"github.com/cairnhq/cairn/streams"
+)
+
+//go:embed topics.json
+var topicsFile []byte
+
+// Topics are the topics of one installation. The zero value is that of the embedded broker.
+type Topics struct {
+	Prefix      string `json:"prefix,omitempty"`      // empty: cairn
+	Partitions  int32  `json:"partitions,omitempty"`  // of every topic; zero: 1
+	Era         int    `json:"era,omitempty"`         // zero: 1
+	Replication int16  `json:"replication,omitempty"` // zero: 1
+	// InSync is min.insync.replicas; zero: one less than Replication, at least 1.
+	InSync int `json:"in_sync,omitempty"`
+}
+
+type topicsJSON struct {
+	Prefix   string  `json:"prefix"`
+	Era      int     `json:"era"`
+	Embedded Topics  `json:"embedded"`
+	Kafka    Topics  `json:"kafka"`
+	Topics   []topic `json:"topics"`
+}
+
+type topic struct {
+	Name      string            `json:"name"`
+	Ephemeral bool              `json:"ephemeral"`
+	Config    map[string]string `json:"config"`
+}
+
+func readTopicsFile() topicsJSON {
+	var f topicsJSON
+	if err := json.Unmarshal(topicsFile, &f); err != nil {
+		panic(fmt.Sprintf("kafka: topics.json: %v", err)) // part of the program's text; a test reads it
+	}
+	for _, t := range []*Topics{&f.Embedded, &f.Kafka} {
+		t.Prefix, t.Era = f.Prefix, f.Era
+	}
+	return f
+}
+
+// EmbeddedTopics are those of the embedded broker, from the program's topics file.
+func EmbeddedTopics() Topics { return readTopicsFile().Embedded }
+
+// KafkaTopics are those of a Kafka cluster, from the program's topics file.
+func KafkaTopics() Topics { return readTopicsFile().Kafka }
+
+// ReadTopics reads an operator's topics file: a JSON object with any of prefix, partitions, era,
+// replication and in_sync. What it leaves out is taken from defaults.
+func ReadTopics(r io.Reader, defaults Topics) (Topics, error) {
+	raw, err := io.ReadAll(r)
+	if err != nil {
+		return Topics{}, fmt.Errorf("topics file: %w", err)
+	}
+	t := defaults
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&t); err != nil {
+		return Topics{}, fmt.Errorf("topics file: %w", err)
+	}
+	if t.Partitions < 0 || t.Era < 0 || t.Replication < 0 || t.InSync < 0 {
+		return Topics{}, errors.New("topics file: a negative number")
+	}
+	return t, nil
+}
+
+func (t Topics) name(topic string) string { return cmp.Or(t.Prefix, "cairn") + "." + topic }
+
+// Commands is the topic of wishes.
+func (t Topics) Commands() string { return t.name("commands") }
+
+// Log is the topic that is the truth.
+func (t Topics) Log() string { return t.name("log") }
+
+// Parked keeps what could not be handled.
+func (t Topics) Parked() string { return t.name("parked") }
+
+// Replies carries the answers to repeated commands.
+func (t Topics) Replies() string { return t.name("replies") }
+
+// Live carries what is provisional.
+func (t Topics) Live() string { return t.name("live") }
+
+// N is the number of partitions.
+func (t Topics) N() int32 { return cmp.Or(t.Partitions, 1) }
+
+// CurrentEra is the era that writers write in.
+func (t Topics) CurrentEra() int { return cmp.Or(t.Era, 1) }
+
+// PartitionOf is the partition of a scope.
+func (t Topics) PartitionOf(scope domain.Scope) int32 { return PartitionOf(scope, t.N()) }
+
+// Ensure creates the topics of commands, log and parked where they are missing, and checks them. Its error names
+// everything that is wrong at once.
+func (t Topics) Ensure(ctx context.Context, admin *kadm.Client) error {
+	return t.ensure(ctx, admin, false)
+}
+
+// EnsureLive does the same for replies and live, which may stand on another cluster.
+func (t Topics) EnsureLive(ctx context.Context, admin *kadm.Client) error {
+	return t.ensure(ctx, admin, true)
+}
+
+func (t Topics) ensure(ctx context.Context, admin *kadm.Client, ephemeral bool) error {
+	replication := cmp.Or(t.Replication, 1)
+	inSync := fmt.Sprint(cmp.Or(t.InSync, max(1, int(replication)-1)))
+	var faults []error
+	for _, want := range readTopicsFile().Topics {
+		if want.Ephemeral != ephemeral {
+			continue
+		}
+		config := map[string]*string{"min.insync.replicas": &inSync}
+		for k, v := range want.Config {
+			config[k] = &v
+		}
+		name := t.name(want.Name)
+		_, err := admin.CreateTopic(ctx, t.N(), replication, config, name)
+		switch {
+		case err == nil:
+		case errors.Is(err, kerr.TopicAlreadyExists):
+			faults = append(faults, t.check(ctx, admin, name, config))
+		default:
+			faults = append(faults, fmt.Errorf("create topic %s: %w", name, err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// check compares a topic with what it should be.
+func (t Topics) check(ctx context.Context, admin *kadm.Client, name string, want map[string]*string) error {
+	found, err := admin.ListTopics(ctx, name)
+	if err == nil {
+		err = found[name].Err
+	}
+	if err != nil {
+		return fmt.Errorf("topic %s: %w", name, err)
+	}
+	var faults []error
+	if n := int32(len(found[name].Partitions)); n != t.N() {
+		faults = append(faults, fmt.Errorf("topic %s has %d partitions, not %d: a scope would lie elsewhere; set the number in the topics file, or copy the log with `cairn log migrate`", name, n, t.N()))
+	}
+	configs, err := admin.DescribeTopicConfigs(ctx, name)
+	if err != nil {
+		return fmt.Errorf("topic %s: %w", name, errors.Join(append(faults, err)...))
+	}
+	for _, resource := range configs {
+		if resource.Err != nil {
+			faults = append(faults, fmt.Errorf("settings of topic %s: %w", name, resource.Err))
+		}
+		for _, c := range resource.Configs {
+			if w, ok := want[c.Key]; ok && checked(c.Key) && c.MaybeValue() != *w {
+				faults = append(faults, fmt.Errorf("topic %s has %s=%s, not %s", name, c.Key, c.MaybeValue(), *w))
+			}
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// checked are the settings that lose data or refuse records when they are wrong. The others are an operator's business.
+func checked(key string) bool {
+	switch key {
+	case "cleanup.policy", "retention.ms", "retention.bytes", "max.message.bytes":
+		return true
+	default:
+		return false
+	}
+}
+
+// CheckEnds refuses a log that ends below what was read from it: a broker that lost its end, or was put back from an old
+// copy, would hand out the same offsets twice. Stored are the checkpoints of one reader by partition.
+func (t Topics) CheckEnds(ctx context.Context, admin *kadm.Client, reader string, stored map[int32]streams.Checkpoint) error {
+	ends, err := admin.ListEndOffsets(ctx, t.Log())
+	if err == nil {
+		err = ends.Error()
+	}
+	if err != nil {
+		return fmt.Errorf("end of %s: %w", t.Log(), err)
+	}
+	var faults []error
+	for partition, c := range stored {
+		end, _ := ends.Lookup(t.Log(), partition)
+		if c.Next > end.Offset {
+			faults = append(faults, fmt.Errorf("partition %d of %s ends at %d, but %s has read it to %d: the log lost its end", partition, t.Log(), end.Offset, reader, c.Next))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// Ensure does Topics.Ensure and EnsureLive, and compares the log's ends with Stored.
+func (c Config) Ensure(ctx context.Context) error {
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	live, err := c.liveClient()
+	if err != nil {
+		return err
+	}
+	defer live.Close()
+	admin := kadm.NewClient(client)
+	if err := errors.Join(c.Topics.Ensure(ctx, admin), c.Topics.EnsureLive(ctx, kadm.NewClient(live))); err != nil {
+		return err
+	}
+	if c.Stored == nil {
+		return nil
+	}
+	stored := make(map[int32]streams.Checkpoint, c.Topics.N())
+	for p := range c.Topics.N() {
+		if stored[p], err = c.stored(ctx, p); err != nil {
+			return err
+		}
+	}
+	return c.Topics.CheckEnds(ctx, admin, "the writer", stored)
+}
