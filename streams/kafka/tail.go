@@ -1,0 +1,275 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/cairnhq/cairn/domain"
+	"github.com/cairnhq/cairn/streams"
+	"github.com/cairnhq/cairn/streams/codec"
+)
+
+const (
+	// fetchBytes is how much of a partition is fetched at once: a larger piece keeps the embedded broker, which
+	// serves everybody from one goroutine, from answering askers meanwhile.
+	fetchBytes = 256 << 10
+	// watchedScopes bounds the positions that a tail remembers.
+	watchedScopes = 1 << 16
+)
+
+// Defect is a counted commit that no correct writer wrote. The reader stops; an operator looks.
+type Defect struct {
+	Partition int32
+	Offset    int64
+	Reason    string
+}
+
+// Error names the record.
+func (d *Defect) Error() string {
+	return fmt.Sprintf("the commit at offset %d of log partition %d is not what a writer may write: %s", d.Offset, d.Partition, d.Reason)
+}
+
+// Tailer implements streams.Tailer. Each Tail has a client of its own.
+type Tailer struct {
+	config Config
+	client *kgo.Client
+	admin  *kadm.Client
+
+	mu    sync.Mutex
+	known map[int32]streams.Checkpoint // the newest seen of each partition
+}
+
+// NewTailer makes a Tailer; it connects when it is first used.
+func NewTailer(config Config, _ *codec.Schema) (*Tailer, error) {
+	client, err := config.client()
+	if err != nil {
+		return nil, err
+	}
+	return &Tailer{config: config, client: client, admin: kadm.NewClient(client), known: map[int32]streams.Checkpoint{}}, nil
+}
+
+// Close ends End and Live. Tails end with their contexts.
+func (t *Tailer) Close() { t.client.Close() }
+
+// Partitions implements streams.Tailer.
+func (t *Tailer) Partitions() int32 { return t.config.Topics.N() }
+
+// PartitionOf implements streams.Tailer.
+func (t *Tailer) PartitionOf(scope domain.Scope) int32 { return t.config.Topics.PartitionOf(scope) }
+
+// End implements streams.Tailer.
+func (t *Tailer) End(ctx context.Context, partition int32) (int64, error) {
+	topic := t.config.Topics.Log()
+	ends, err := t.admin.ListEndOffsets(ctx, topic)
+	if err == nil {
+		end, ok := ends.Lookup(topic, partition)
+		if ok && end.Err == nil {
+			return end.Offset, nil
+		}
+		err = cmpErr(end.Err, errors.New("no such partition"))
+	}
+	return 0, fmt.Errorf("end of partition %d of %s: %w", partition, topic, err)
+}
+
+func cmpErr(first, second error) error {
+	if first != nil {
+		return first
+	}
+	return second
+}
+
+// Live implements streams.Tailer: it reads on, marks only, from the newest checkpoint that it knows of.
+func (t *Tailer) Live(ctx context.Context, partition int32) (streams.Checkpoint, error) {
+	end, err := t.End(ctx, partition)
+	if err != nil {
+		return streams.Checkpoint{}, err
+	}
+	at, ok := t.newest(partition)
+	if !ok {
+		if at, err = t.config.stored(ctx, partition); err != nil {
+			return streams.Checkpoint{}, err
+		}
+	}
+	if at.Next >= end {
+		return at, nil
+	}
+	client, err := t.config.follow(map[int32]int64{partition: at.Next})
+	if err != nil {
+		return streams.Checkpoint{}, err
+	}
+	defer client.Close()
+	for at.Next < end {
+		records, err := poll(ctx, client)
+		if err != nil {
+			return streams.Checkpoint{}, err
+		}
+		for _, r := range records {
+			at, _, _ = accept(at, r)
+		}
+	}
+	t.remember(partition, at)
+	return at, nil
+}
+
+// Tail implements streams.Tailer. Beside ctx's error and handle's it answers a *Defect, and faults of the log itself,
+// such as a checkpoint that the log does not reach.
+func (t *Tailer) Tail(ctx context.Context, partition int32, from streams.Checkpoint, handle func(context.Context, streams.Batch) error) error {
+	var voided map[int64]bool
+	if t.config.Voided != nil {
+		var err error
+		if voided, err = t.config.Voided(ctx, partition); err != nil {
+			return fmt.Errorf("voided records of partition %d: %w", partition, err)
+		}
+	}
+	client, err := t.config.follow(map[int32]int64{partition: from.Next})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	watch := newPositions(from)
+	for {
+		records, err := poll(ctx, client)
+		if err != nil {
+			return err
+		}
+		b := streams.Batch{Partition: partition, From: from, Next: from}
+		for _, r := range records {
+			var mark streams.Mark
+			var counts bool
+			if b.Next, mark, counts = accept(b.Next, r); !counts || mark.Sort != streams.SortCommit {
+				continue
+			}
+			commit, err := decodeCounted(r, mark)
+			if err != nil {
+				return err
+			}
+			if voided[r.Offset] {
+				commit.Events, commit.Rejected = nil, nil
+				watch.forget(commit.Scope)
+			} else if reason := watch.check(commit); reason != "" {
+				return &Defect{Partition: partition, Offset: r.Offset, Reason: reason}
+			}
+			b.Commits = append(b.Commits, *commit)
+		}
+		if err := handle(ctx, b); err != nil {
+			return err
+		}
+		from = b.Next
+		t.remember(partition, from)
+	}
+}
+
+func (t *Tailer) newest(partition int32) (streams.Checkpoint, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c, ok := t.known[partition]
+	return c, ok
+}
+
+func (t *Tailer) remember(partition int32, c streams.Checkpoint) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c.Next > t.known[partition].Next {
+		t.known[partition] = c
+	}
+}
+
+// follow is a client that reads partitions of the log from offsets on.
+func (c Config) follow(from map[int32]int64) (*kgo.Client, error) {
+	offsets := make(map[int32]kgo.Offset, len(from))
+	for p, next := range from {
+		offsets[p] = kgo.NewOffset().At(next)
+	}
+	return c.client(
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{c.Topics.Log(): offsets}),
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
+		kgo.FetchMaxPartitionBytes(fetchBytes),
+		kgo.FetchMaxBytes(fetchBytes*max(1, int32(len(from)))),
+	)
+}
+
+// poll waits for records. Its error is ctx's, or one that waiting does not mend.
+func poll(ctx context.Context, client *kgo.Client) ([]*kgo.Record, error) {
+	fetches := client.PollFetches(ctx)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var err error
+	fetches.EachError(func(topic string, partition int32, e error) {
+		err = errors.Join(err, fmt.Errorf("reading partition %d of %s: %w", partition, topic, e))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return fetches.Records(), nil
+}
+
+// accept moves a checkpoint over a record and answers its mark and whether it counts. A record without a mark was
+// written by no writer; it moves the place and nothing else.
+func accept(c streams.Checkpoint, r *kgo.Record) (streams.Checkpoint, streams.Mark, bool) {
+	c.Next = r.Offset + 1
+	mark, err := MarkOf(r.Headers)
+	if err != nil {
+		return c, mark, false
+	}
+	var counts bool
+	c.Acceptance, counts = c.Acceptance.Accept(mark)
+	return c, mark, counts
+}
+
+// decodeCounted is the commit of a counted record. A body that says something else than the headers by which it was
+// counted is a defect.
+func decodeCounted(r *kgo.Record, mark streams.Mark) (*streams.Commit, error) {
+	commit, err := codec.DecodeCommit(r.Value)
+	if err != nil {
+		return nil, &Defect{Partition: r.Partition, Offset: r.Offset, Reason: err.Error()}
+	}
+	if commit.Mark() != mark {
+		return nil, &Defect{Partition: r.Partition, Offset: r.Offset, Reason: "body and headers disagree"}
+	}
+	codec.Locate(&commit, r.Partition, r.Offset)
+	return &commit, nil
+}
+
+// positions watches that each scope's positions are the next ones.
+type positions struct {
+	last *simplelru.LRU[domain.Scope, uint64]
+	// whole says that every scope seen since the log's beginning is still in last, so that an unknown one begins at 1.
+	whole bool
+}
+
+func newPositions(from streams.Checkpoint) *positions {
+	p := &positions{whole: from.Next == 0}
+	p.last, _ = simplelru.NewLRU[domain.Scope, uint64](watchedScopes, func(domain.Scope, uint64) { p.whole = false })
+	return p
+}
+
+func (p *positions) forget(scope domain.Scope) {
+	p.whole = false
+	p.last.Remove(scope)
+}
+
+// check answers what is wrong with a commit's positions, or "".
+func (p *positions) check(c *streams.Commit) string {
+	if len(c.Events) == 0 {
+		return ""
+	}
+	last, known := p.last.Get(c.Scope)
+	if !known && !p.whole {
+		last = c.Events[0].Position - 1
+	}
+	for _, e := range c.Events {
+		if e.Position != last+1 {
+			return fmt.Sprintf("an event of %s has position %d after %d", c.Scope, e.Position, last)
+		}
+		last++
+	}
+	p.last.Add(c.Scope, last)
+	return ""
+}
