@@ -1,0 +1,90 @@
+// Package migrations holds the SQL of the two databases and brings them up to date. It goes only forward.
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the database/sql driver that goose needs
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+)
+
+//go:embed read vault
+var files embed.FS
+
+// Database is one of the two databases; its text is the folder of its migrations.
+type Database string
+
+// The databases: read models and work tables, which can be lost, and the vault, which can't.
+const (
+	Read  Database = "read"
+	Vault Database = "vault"
+)
+
+// Name is what the database is called in a cluster of ours.
+func (d Database) Name() string {
+	if d == Vault {
+		return "cairn_vault"
+	}
+	return "cairn"
+}
+
+// FS are the migrations of a database, at the root.
+func (d Database) FS() (fs.FS, error) { return fs.Sub(files, string(d)) }
+
+// Up applies what is missing. Processes that start at once take turns. A database that is newer than
+// this program is refused.
+func Up(ctx context.Context, dsn string, which Database) error {
+	db, err := sql.Open("pgx", dsn)
+	if err != nil {
+		return fmt.Errorf("migrations: open %s: %w", which.Name(), err)
+	}
+	defer db.Close()
+	provider, err := newProvider(db, which)
+	if errors.Is(err, goose.ErrNoMigrations) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("migrations: %s: %w", which.Name(), err)
+	}
+	if err := refuseNewer(ctx, provider, which); err != nil {
+		return err
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return fmt.Errorf("migrations: %s: %w", which.Name(), err)
+	}
+	return nil
+}
+
+func newProvider(db *sql.DB, which Database) (*goose.Provider, error) {
+	sources, err := which.FS()
+	if err != nil {
+		return nil, err
+	}
+	// A try a second, for five minutes: another process may be migrating a large table.
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
+	if err != nil {
+		return nil, err
+	}
+	return goose.NewProvider(goose.DialectPostgres, db, sources,
+		goose.WithSessionLocker(locker), goose.WithTableName("cairn_migrations"), goose.WithDisableGlobalRegistry(true))
+}
+
+// ErrNewer is a database that a newer program has migrated.
+var ErrNewer = errors.New("the database was migrated by a newer cairn")
+
+func refuseNewer(ctx context.Context, provider *goose.Provider, which Database) error {
+	has, knows, err := provider.GetVersions(ctx)
+	if err != nil {
+		return fmt.Errorf("migrations: versions of %s: %w", which.Name(), err)
+	}
+	if has > knows {
+		return fmt.Errorf("migrations: %s is at version %d, this cairn knows %d: %w", which.Name(), has, knows, ErrNewer)
+	}
+	return nil
+}
