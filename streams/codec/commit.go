@@ -103,7 +103,7 @@ func EncodeCommit(c streams.Commit) ([]byte, error) {
 		if len(c.Events) > 0 {
 			return nil, fmt.Errorf("codec: commit of command %s is a rejection with events", c.CommandID)
 		}
-		rejected, err := json.Marshal(c.Rejected)
+		rejected, err := wire.Marshal(c.Rejected)
 		if err != nil {
 			return nil, fmt.Errorf("codec: encoding a rejection: %w", err)
 		}
