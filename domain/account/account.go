@@ -41,6 +41,10 @@ type TierChanged struct {
 // Erased ends an account and its scope: every later command of the scope is rejected scope_erased.
 type Erased struct{}
 
+func (Registered) accountEvent()  {}
+func (TierChanged) accountEvent() {}
+func (Erased) accountEvent()      {}
+
 // Command is a wish about an account.
 //
 //sumtype:decl

@@ -30,6 +30,8 @@ type Name struct {
 	Text string `json:"text"`
 }
 
+func (Introduced) deviceEvent() {}
+
 // Command is a wish about a device.
 //
 //sumtype:decl

@@ -33,6 +33,7 @@ var Events = []domain.Kind{
 	domain.Named[ToolCallCompleted]("thread.tool_call_completed"),
 	domain.Named[ToolCallFailed]("thread.tool_call_failed"),
 	domain.Named[LateResultRecorded]("thread.late_result_recorded"),
+	domain.Named[IndexingFailed]("thread.indexing_failed"),
 	domain.Named[IndexingEnded]("thread.indexing_ended"),
 	domain.Named[RunCompleted]("thread.run_completed"),
 	domain.Named[RunFailed]("thread.run_failed"),
@@ -125,7 +126,7 @@ type RouteRequested struct {
 // RouteDecided names the agent.
 type RouteDecided struct {
 	RunID   string `json:"run_id"`
-	Attempt int    `json:"attempt"`
+	Attempt int    `json:"attempt,omitempty"` // zero: all attempts failed, and nobody was asked
 	Agent   string `json:"agent"`
 	Model   string `json:"model,omitempty"`
 	// Fallback says that the router named no agent.
@@ -187,7 +188,7 @@ type TurnCall struct {
 // FailureClass is the sort of a failed attempt.
 type FailureClass string
 
-// The classes. Only the first four are tried again.
+// The classes. Only the first four are tried again, and a deadline once.
 const (
 	RateLimited  FailureClass = "rate_limited"
 	Unavailable  FailureClass = "unavailable" // connection, time-out, 5xx
@@ -241,8 +242,6 @@ type Step struct {
 	Repeatable bool `json:"repeatable,omitempty"`
 	// Background steps belong to a call whose result the run already has (indexing a note again).
 	Background bool `json:"background,omitempty"`
-	// After postpones a background step.
-	After time.Duration `json:"after_ns,omitempty"`
 }
 
 // Payload is the sealed part of a step: the fields of the device's frame (data, filters, vector, limit).
@@ -277,6 +276,8 @@ type ToolCallOffered struct {
 	DeviceID string `json:"device_id"`
 	// Started says that it must not be sent again: the action is not repeatable and the client keeps no journal.
 	Started bool `json:"started,omitempty"`
+	// Background says that the step is one.
+	Background bool `json:"background,omitempty"`
 }
 
 // Mutation is what a step changed on the device.
@@ -309,7 +310,7 @@ type ToolCallCompleted struct {
 	RunID     string     `json:"run_id"`
 	Step      int        `json:"step"`
 	Mutations []Mutation `json:"mutations,omitempty"`
-	// NotIndexed says that the note was stored but not indexed; it is indexed again later.
+	// NotIndexed says that the note was stored but not indexed; it is indexed again after a minute.
 	NotIndexed bool   `json:"not_indexed,omitempty"`
 	Result     Result `json:"-" sealed:"true"`
 }
@@ -328,6 +329,7 @@ const (
 	OutcomeUnknown FailureReason = "outcome_unknown" // started, and its socket died
 	InvalidCall    FailureReason = "invalid_call"    // unknown tool, bad arguments, refused
 	ServerError    FailureReason = "server_error"
+	RunEnded       FailureReason = "run_ended" // only of indexing: its run was cancelled
 )
 
 // ToolCallFailed ends a call with an error that the model reads; it never ends the run.
@@ -347,6 +349,17 @@ type LateResultRecorded struct {
 	DeviceID  string     `json:"device_id"`
 	Mutations []Mutation `json:"mutations,omitempty"`
 	Result    Result     `json:"-" sealed:"true"`
+}
+
+// IndexingFailed is an attempt to index in the background that failed; another follows after RetryAfter, or
+// IndexingEnded in the same commit. The first attempt follows a ToolCallCompleted that is NotIndexed.
+type IndexingFailed struct {
+	CallID     string        `json:"call_id"`
+	RunID      string        `json:"run_id"`
+	Step       int           `json:"step"`
+	Reason     FailureReason `json:"reason"`
+	RetryAfter time.Duration `json:"retry_after_ns,omitempty"` // zero: no further attempt
+	Result     Result        `json:"-" sealed:"true"`
 }
 
 // IndexingEnded ends the background steps of a call.
