@@ -1,0 +1,188 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/cairnhq/cairn/migrations"
+	"github.com/cairnhq/cairn/projections/postgres"
+	"github.com/cairnhq/cairn/streams/kafka"
+)
+
+// runtime is what a running `cairn dev` says of itself in its data directory, so that other commands on the
+// machine find its brokers and databases. It holds no secret: the databases ask for their own password file.
+type runtime struct {
+	PID         int      `json:"pid"`
+	URL         string   `json:"url"`
+	Brokers     []string `json:"brokers"`
+	LiveBrokers []string `json:"live_brokers"`
+	DatabaseURL string   `json:"database_url"`
+	VaultURL    string   `json:"vault_url"`
+}
+
+func runtimePath(data string) string { return filepath.Join(data, "runtime.json") }
+
+func (r runtime) write(data string) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	path := runtimePath(data)
+	if err := os.WriteFile(path+".new", append(text, '\n'), 0o600); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return os.Rename(path+".new", path)
+}
+
+// ErrNotRunning says that no `cairn dev` serves the data directory and no brokers are configured.
+var ErrNotRunning = errors.New("nothing is running here: start `cairn dev`, or set CAIRN_BROKERS, CAIRN_DATABASE_URL and CAIRN_VAULT_URL")
+
+// Attach fills what a command needs to reach a running Cairn: from the configuration, else from the
+// data directory of a running `cairn dev`.
+func (c Config) Attach() (Config, string, error) {
+	url := "http://" + c.Listen
+	if len(c.Brokers) > 0 && c.DatabaseURL != "" {
+		return c, url, nil
+	}
+	text, err := os.ReadFile(runtimePath(c.Data))
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, "", ErrNotRunning
+	}
+	if err != nil {
+		return c, "", fmt.Errorf("read what is running: %w", err)
+	}
+	var r runtime
+	if err := json.Unmarshal(text, &r); err != nil {
+		return c, "", fmt.Errorf("%s is damaged (%w): stop and start `cairn dev`", runtimePath(c.Data), err)
+	}
+	if c.MasterKey == "" && c.MasterKeyFile == "" {
+		c.MasterKeyFile = filepath.Join(c.Data, "master.key")
+	}
+	c.Brokers, c.LiveBrokers, c.DatabaseURL, c.VaultURL = r.Brokers, r.LiveBrokers, r.DatabaseURL, r.VaultURL
+	c.Replication = 1
+	if c.Partitions == 0 {
+		c.Partitions = kafka.EmbeddedTopics().N()
+	}
+	return c, r.URL, nil
+}
+
+// infra are the brokers and databases that a process works with.
+type infra struct {
+	kafka    kafka.Config
+	embedded *kafka.Embedded // nil on Kafka
+	read     *pgxpool.Pool
+	vault    *pgxpool.Pool
+	readDSN  string
+	vaultDSN string
+	master   []byte
+}
+
+// topics are those of the topics file, with what the configuration says.
+func (c Config) topics() kafka.Topics {
+	topics := kafka.KafkaTopics()
+	if c.Embedded() {
+		topics = kafka.EmbeddedTopics()
+	} else if c.Replication > 0 {
+		topics.Replication = c.Replication
+	}
+	if c.Partitions > 0 {
+		topics.Partitions = c.Partitions
+	}
+	topics.Era = c.Era
+	topics.Prefix = c.TopicPrefix
+	return topics
+}
+
+// open starts or reaches brokers and databases, and brings the databases' schemas up to date.
+func (c Config) open(ctx context.Context, life *lifecycle, log *slog.Logger) (*infra, error) {
+	in := &infra{kafka: kafka.Config{Seeds: c.Brokers, LiveSeeds: c.LiveBrokers, Topics: c.topics(), Log: quiet(log)}}
+	vaultExists := false
+	if c.Embedded() {
+		if err := os.MkdirAll(c.Data, 0o755); err != nil {
+			return nil, fmt.Errorf("make the data directory: %w", err)
+		}
+		_, err := os.Stat(filepath.Join(c.Data, "postgres"))
+		vaultExists = err == nil
+		if err := c.startBroker(in, life, log); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if in.master, err = c.master(vaultExists); err != nil {
+		return nil, err
+	}
+	in.readDSN, in.vaultDSN = c.DatabaseURL, c.VaultURL
+	if c.DatabaseURL == "" {
+		if err := c.startPostgres(ctx, in, life, log); err != nil {
+			return nil, err
+		}
+	}
+	if err := in.connect(ctx, life, log); err != nil {
+		return nil, err
+	}
+	return in, nil
+}
+
+func (c Config) startBroker(in *infra, life *lifecycle, log *slog.Logger) error {
+	embedded, err := kafka.StartEmbedded(kafka.EmbeddedConfig{
+		Dir: filepath.Join(c.Data, "kafka"), Sync: !c.NoSync, MinFree: c.MinFree, Log: log,
+		Fatal: func(err error) {
+			select {
+			case life.failed <- fmt.Errorf("the broker can't write its data: %w", err):
+			default:
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("start the embedded broker: %w", err)
+	}
+	in.embedded = embedded
+	in.kafka.Seeds, in.kafka.LiveSeeds = embedded.Seeds(), embedded.LiveSeeds()
+	life.closing("broker", func() {
+		if err := embedded.Close(); err != nil {
+			log.Error("close the broker", "error", err)
+		}
+	})
+	return nil
+}
+
+func (c Config) startPostgres(ctx context.Context, in *infra, life *lifecycle, log *slog.Logger) error {
+	cluster, err := postgres.Start(ctx, postgres.Config{Dir: filepath.Join(c.Data, "postgres"), Log: log})
+	if err != nil {
+		return fmt.Errorf("start the embedded database: %w", err)
+	}
+	in.readDSN, in.vaultDSN = cluster.DSN(migrations.Read.Name()), cluster.DSN(migrations.Vault.Name())
+	life.start("postgres", func(ctx context.Context) error {
+		err := cluster.Run(ctx)
+		return errors.Join(err, cluster.Stop())
+	})
+	return nil
+}
+
+func (in *infra) connect(ctx context.Context, life *lifecycle, log *slog.Logger) error {
+	for _, database := range []struct {
+		which migrations.Database
+		dsn   string
+		pool  **pgxpool.Pool
+	}{{migrations.Vault, in.vaultDSN, &in.vault}, {migrations.Read, in.readDSN, &in.read}} {
+		if err := migrations.Up(ctx, database.dsn, database.which); err != nil {
+			return fmt.Errorf("bring database %s up to date: %w", database.which.Name(), err)
+		}
+		pool, err := pgxpool.New(ctx, database.dsn)
+		if err != nil {
+			return fmt.Errorf("connect to database %s: %w", database.which.Name(), err)
+		}
+		*database.pool = pool
+		life.closing("pool of "+database.which.Name(), pool.Close)
+	}
+	log.Debug("databases are up to date")
+	return nil
+}
