@@ -4,14 +4,12 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/account"
-	"github.com/cairnhq/cairn/streams"
 )
 
 // Credential is who may log in, and by what.
@@ -88,10 +86,7 @@ func (v *Vault) Erase(ctx context.Context, userID string) error {
 		return err
 	})
 	v.opened.Remove(scope)
-	if err != nil {
-		return fmt.Errorf("vault: erasing %s: %w: %w", scope, streams.ErrKeysUnreachable, err)
-	}
-	return nil
+	return err
 }
 
 // PutTicket stores a ticket for one use by its digest.

@@ -3,13 +3,10 @@ package vault
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-
-	"github.com/cairnhq/cairn/streams"
 )
 
 // Grace is how long the token before the newest is still honoured: the answer that carried its successor
@@ -64,12 +61,10 @@ func (v *Vault) UseToken(ctx context.Context, family uuid.UUID, n int64, lasts t
 		}
 		return err
 	})
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return Family{}, ErrNotFound
-	case err != nil:
-		return Family{}, fmt.Errorf("vault: using a refresh token: %w: %w", streams.ErrKeysUnreachable, err)
-	case f.Number == 0:
+	if err != nil {
+		return Family{}, err
+	}
+	if f.Number == 0 {
 		return Family{}, ErrReused
 	}
 	return f, nil

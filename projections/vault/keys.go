@@ -98,15 +98,14 @@ func (v *Vault) Destroy(ctx context.Context, scope domain.Scope) error {
 }
 
 // Lost gives a lost key up: the scope's content will never be opened, and who waits for the key stops waiting.
-func (v *Vault) Lost(ctx context.Context, scope domain.Scope) error { return v.bury(ctx, scope, "lost") }
+func (v *Vault) Lost(ctx context.Context, scope domain.Scope) error {
+	return v.bury(ctx, scope, "lost")
+}
 
 func (v *Vault) bury(ctx context.Context, scope domain.Scope, why string) error {
 	err := v.within(ctx, func(ctx context.Context, tx pgx.Tx) error { return destroy(ctx, tx, scope, why, v.now()) })
 	v.opened.Remove(scope)
-	if err != nil {
-		return fmt.Errorf("vault: destroying the keys of %s: %w: %w", scope, streams.ErrKeysUnreachable, err)
-	}
-	return nil
+	return err
 }
 
 // destroy writes the tombstone first: it waits for a mint that is under way and stops any later one.
@@ -163,7 +162,7 @@ func (v *Vault) mint(ctx context.Context, scope domain.Scope) error {
 	if err != nil {
 		return fmt.Errorf("vault: wrapping an index key: %w", err)
 	}
-	err = v.within(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return v.within(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `INSERT INTO scope_keys (scope, index_key, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
 			string(scope), index, v.now())
 		if err != nil || tag.RowsAffected() == 0 {
@@ -172,10 +171,6 @@ func (v *Vault) mint(ctx context.Context, scope domain.Scope) error {
 		_, err = tx.Exec(ctx, `INSERT INTO data_keys (scope, version, wrapped, created_at) VALUES ($1, 1, $2, $3)`, string(scope), wrapped, v.now())
 		return err
 	})
-	if err != nil {
-		return unreachable(err)
-	}
-	return nil
 }
 
 // read asks the database, in one statement, and remembers the answer. A scope without a row is ErrKeyAbsent.
@@ -257,6 +252,10 @@ func (v *Vault) forget() {
 }
 
 // wrapping binds a wrapped key to its scope and version; the index key is number 0.
-func wrapping(scope domain.Scope, version int) []byte { return fmt.Appendf(nil, "%s\n%d", scope, version) }
+func wrapping(scope domain.Scope, version int) []byte {
+	return fmt.Appendf(nil, "%s\n%d", scope, version)
+}
 
-func erasedError(scope domain.Scope) error { return fmt.Errorf("vault: %s: %w", scope, streams.ErrScopeErased) }
+func erasedError(scope domain.Scope) error {
+	return fmt.Errorf("vault: %s: %w", scope, streams.ErrScopeErased)
+}

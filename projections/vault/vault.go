@@ -214,14 +214,21 @@ func (v *Vault) row(ctx context.Context, into []any, sql string, args ...any) er
 	return nil
 }
 
-// within runs do in one transaction after the check.
+// within runs do in one transaction after the check; no row where do needs one is ErrNotFound.
 func (v *Vault) within(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
 	if err := v.Check(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return pgx.BeginFunc(ctx, v.pool, func(tx pgx.Tx) error { return do(ctx, tx) })
+	err := pgx.BeginFunc(ctx, v.pool, func(tx pgx.Tx) error { return do(ctx, tx) })
+	if errors.Is(err, pgx.ErrNoRows) {
+		return ErrNotFound
+	}
+	if err != nil {
+		return unreachable(err)
+	}
+	return nil
 }
 
 // unreachable: whatever the database says instead of an answer, the vault could not be asked.

@@ -1,0 +1,548 @@
+package vault_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/goleak"
+
+	"github.com/cairnhq/cairn/domain"
+	"github.com/cairnhq/cairn/domain/account"
+	"github.com/cairnhq/cairn/migrations"
+	"github.com/cairnhq/cairn/projections/pgtest"
+	"github.com/cairnhq/cairn/projections/vault"
+	"github.com/cairnhq/cairn/streams"
+	"github.com/cairnhq/cairn/streams/streamstest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m, func() error { return goleak.Find() }) }
+
+// world is one vault database, a clock, and a line to the database that can be cut.
+type world struct {
+	pool   *pgxpool.Pool
+	master []byte
+	shift  atomic.Int64
+	cut    atomic.Bool
+}
+
+var errCut = errors.New("the line is cut")
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{master: bytes.Repeat([]byte{7}, vault.MasterKeySize)}
+	config, err := pgxpool.ParseConfig(pgtest.DSN(t, migrations.Vault))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.MaxConns = 8
+	config.BeforeConnect = func(context.Context, *pgx.ConnConfig) error {
+		if w.cut.Load() {
+			return errCut
+		}
+		return nil
+	}
+	config.PrepareConn = func(context.Context, *pgx.Conn) (bool, error) { return !w.cut.Load(), nil }
+	if w.pool, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.pool.Close)
+	return w
+}
+
+func (w *world) now() time.Time {
+	return time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC).Add(time.Duration(w.shift.Load()))
+}
+
+func (w *world) later(d time.Duration) { w.shift.Add(int64(d)) }
+
+func (w *world) open() *vault.Vault { return vault.Open(w.pool, w.master, w.now) }
+
+func (w *world) exec(t *testing.T, sql string, args ...any) {
+	t.Helper()
+	if _, err := w.pool.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) user(t *testing.T, v *vault.Vault, id string) {
+	t.Helper()
+	digest, err := v.EmailDigest(t.Context(), id+"@example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, stored, err := v.Claim(t.Context(), vault.Credential{UserID: id, EmailDigest: digest, PasswordHash: "hash", Tier: account.Free}); err != nil || !stored {
+		t.Fatalf("claim: %v, %v", stored, err)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	streamstest.Keys(t, func(t *testing.T) streamstest.Vault {
+		w := newWorld(t)
+		return streamstest.Vault{
+			Open:    func(*testing.T) streams.Keys { return w.open() },
+			Destroy: func(ctx context.Context, scope domain.Scope) error { return w.open().Destroy(ctx, scope) },
+			Cut:     func() { w.cut.Store(true) }, Mend: func() { w.cut.Store(false) },
+			Later: w.later,
+		}
+	})
+}
+
+func TestMasterKeyIsCheckedAtOpen(t *testing.T) {
+	w := newWorld(t)
+	if fresh, err := vault.Fresh(t.Context(), w.pool); err != nil || !fresh {
+		t.Fatalf("a new vault is fresh: %v, %v", fresh, err)
+	}
+	if err := vault.Open(w.pool, nil, w.now).Check(t.Context()); !errors.Is(err, vault.ErrMasterMissing) {
+		t.Fatalf("no master key: %v", err)
+	}
+	if _, err := w.open().Current(t.Context(), "user-ann"); err != nil {
+		t.Fatal(err)
+	}
+	if fresh, err := vault.Fresh(t.Context(), w.pool); err != nil || fresh {
+		t.Fatalf("a used vault is not fresh: %v, %v", fresh, err)
+	}
+	other := bytes.Repeat([]byte{8}, vault.MasterKeySize)
+	for _, c := range []struct {
+		master []byte
+		want   error
+	}{{nil, vault.ErrMasterMissing}, {other, vault.ErrMasterWrong}, {w.master[1:], vault.ErrMasterWrong}} {
+		v := vault.Open(w.pool, c.master, w.now)
+		_, err1 := v.Current(t.Context(), "user-ann")
+		_, err2 := v.ByUser(t.Context(), "ann")
+		for _, err := range []error{v.Check(t.Context()), err1, err2, v.Destroy(t.Context(), "user-ann")} {
+			if !errors.Is(err, c.want) || errors.Is(err, streams.ErrKeysUnreachable) || errors.Is(err, streams.ErrKeyAbsent) {
+				t.Errorf("master key of %d bytes: %v, want %v", len(c.master), err, c.want)
+			}
+			if err != nil && !strings.Contains(err.Error(), "master key") {
+				t.Errorf("the error does not say what is wrong: %v", err)
+			}
+		}
+	}
+	if err := w.open().Check(t.Context()); err != nil {
+		t.Fatalf("the right master key: %v", err)
+	}
+	w.exec(t, `UPDATE vault SET data_format = 99`)
+	if err := w.open().Check(t.Context()); !errors.Is(err, vault.ErrNewer) {
+		t.Fatalf("a newer vault: %v", err)
+	}
+}
+
+// A check that could not reach the vault is made again, by itself.
+func TestCheckIsRepeatedAfterTheVaultWasAway(t *testing.T) {
+	w := newWorld(t)
+	v := w.open()
+	w.cut.Store(true)
+	if _, err := v.Current(t.Context(), "user-ann"); !errors.Is(err, streams.ErrKeysUnreachable) || !errors.Is(err, errCut) {
+		t.Fatalf("cut: %v", err)
+	}
+	w.cut.Store(false)
+	if _, err := v.Current(t.Context(), "user-ann"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Nobody who holds a copy of the database but not the master key has a key.
+func TestKeysAreStoredWrapped(t *testing.T) {
+	w := newWorld(t)
+	v := w.open()
+	index, err := v.Index(t.Context(), "user-ann")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored []byte
+	if err := w.pool.QueryRow(t.Context(), `SELECT index_key FROM scope_keys`).Scan(&stored); err != nil || bytes.Contains(stored, index) {
+		t.Fatalf("the index key stands in clear (%v)", err)
+	}
+	// Rows moved to another scope open nothing: they are wrapped for theirs.
+	if _, err := v.Current(t.Context(), "user-bob"); err != nil {
+		t.Fatal(err)
+	}
+	w.exec(t, `UPDATE data_keys b SET wrapped = a.wrapped FROM data_keys a WHERE a.scope = 'user-ann' AND b.scope = 'user-bob'`)
+	w.exec(t, `UPDATE scope_keys b SET index_key = a.index_key FROM scope_keys a WHERE a.scope = 'user-ann' AND b.scope = 'user-bob'`)
+	fresh := w.open()
+	_, err1 := fresh.Current(t.Context(), "user-bob")
+	_, err2 := fresh.Version(t.Context(), "user-bob", 1)
+	_, err3 := fresh.Index(t.Context(), "user-bob")
+	for _, err := range []error{err1, err2, err3} {
+		if !errors.Is(err, streams.ErrKeyAbsent) {
+			t.Errorf("a key wrapped for another scope: %v, want ErrKeyAbsent", err)
+		}
+	}
+	// A lost key is given up by an operator, which ends the waiting.
+	if err := fresh.Lost(t.Context(), "user-bob"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fresh.Current(t.Context(), "user-bob"); !errors.Is(err, streams.ErrScopeErased) {
+		t.Fatalf("after giving the key up: %v", err)
+	}
+}
+
+func TestRotatedKeysOpenWhatTheySealed(t *testing.T) {
+	w := newWorld(t)
+	v, other := w.open(), w.open()
+	ctx := t.Context()
+	old, err := v.Current(ctx, "user-ann")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Current(ctx, "user-ann"); err != nil {
+		t.Fatal(err)
+	}
+	blob, err := old.AEAD.Encrypt([]byte("text"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Rotate(ctx, "user-ann"); err != nil {
+		t.Fatal(err)
+	}
+	current, err := v.Current(ctx, "user-ann")
+	if err != nil || current.Version != 2 {
+		t.Fatalf("current is %d, %v", current.Version, err)
+	}
+	// Another process, whose cache is older than the rotation, opens what the new key sealed.
+	if _, err := other.Version(ctx, "user-ann", 2); err != nil {
+		t.Fatal(err)
+	}
+	back, err := v.Version(ctx, "user-ann", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := back.AEAD.Decrypt(blob, nil); err != nil || string(text) != "text" {
+		t.Fatalf("opened %q, %v", text, err)
+	}
+	if _, err := current.AEAD.Decrypt(blob, nil); err == nil {
+		t.Fatal("the new key opens what the old one sealed")
+	}
+}
+
+// Destroying races minting: whatever the order, in the end there is a tombstone and no key.
+func TestNoKeyOutlivesItsTombstone(t *testing.T) {
+	w := newWorld(t)
+	for n := range 20 {
+		scope := domain.User(strings.Repeat("x", n+1))
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				if _, err := w.open().Current(t.Context(), scope); err != nil && !errors.Is(err, streams.ErrScopeErased) {
+					t.Errorf("current: %v", err)
+				}
+			})
+			all.Go(func() {
+				if err := w.open().Rotate(t.Context(), scope); err != nil && !errors.Is(err, streams.ErrScopeErased) {
+					t.Errorf("rotate: %v", err)
+				}
+			})
+		}
+		all.Go(func() {
+			if err := w.open().Destroy(t.Context(), scope); err != nil {
+				t.Errorf("destroy: %v", err)
+			}
+		})
+		all.Wait()
+		if _, err := w.open().Current(t.Context(), scope); !errors.Is(err, streams.ErrScopeErased) {
+			t.Fatalf("scope %s after all: %v", scope, err)
+		}
+	}
+	var keys int
+	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM data_keys`).Scan(&keys); err != nil || keys != 0 {
+		t.Fatalf("%d keys are left (%v)", keys, err)
+	}
+}
+
+// An opened key is used for at most 60 s, and one that nobody asks for is forgotten as well.
+func TestKeysAreKeptSixtySeconds(t *testing.T) {
+	w := newWorld(t)
+	v := w.open()
+	if _, err := v.Current(t.Context(), "user-ann"); err != nil {
+		t.Fatal(err)
+	}
+	w.cut.Store(true)
+	w.later(59 * time.Second)
+	if _, err := v.Current(t.Context(), "user-ann"); err != nil {
+		t.Fatalf("after 59 s: %v", err)
+	}
+	w.later(time.Second)
+	if _, err := v.Current(t.Context(), "user-ann"); !errors.Is(err, streams.ErrKeysUnreachable) {
+		t.Fatalf("after 60 s: %v", err)
+	}
+}
+
+func TestAnEmailIsClaimedOnce(t *testing.T) {
+	w := newWorld(t)
+	v := w.open()
+	digest, err := v.EmailDigest(t.Context(), "ann@example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	var won atomic.Int32
+	holders := make([]string, 12)
+	for i := range holders {
+		all.Go(func() {
+			c, stored, err := w.open().Claim(t.Context(), vault.Credential{UserID: uuid.NewString(), EmailDigest: digest, PasswordHash: "h", Tier: account.Free})
+			if err != nil {
+				t.Error(err)
+			}
+			if stored {
+				won.Add(1)
+			}
+			holders[i] = c.UserID
+		})
+	}
+	all.Wait()
+	if won.Load() != 1 || len(slices.Compact(holders)) != 1 {
+		t.Fatalf("%d claims won, held by %v", won.Load(), holders)
+	}
+	c, err := v.ByUser(t.Context(), holders[0])
+	if err != nil || c.Registered || c.Tier != account.Free || !bytes.Equal(c.EmailDigest, digest) {
+		t.Fatalf("credential %+v, %v", c, err)
+	}
+	if bytes.Contains(digest, []byte("ann")) {
+		t.Fatal("the digest shows the e-mail")
+	}
+	other := vault.Open(newWorld(t).pool, bytes.Repeat([]byte{9}, 32), w.now)
+	if d, err := other.EmailDigest(t.Context(), "ann@example.com"); err != nil || bytes.Equal(d, digest) {
+		t.Fatalf("the digest does not depend on the master key (%v)", err)
+	}
+}
+
+func TestTheLaterTierStands(t *testing.T) {
+	w := newWorld(t)
+	v := w.open()
+	w.user(t, v, "ann")
+	for _, step := range []struct {
+		tier     account.Tier
+		position uint64
+		want     account.Tier
+	}{{account.Pro, 5, account.Pro}, {account.Free, 4, account.Pro}, {account.Team, 9, account.Team}, {account.Team, 9, account.Team}} {
+		if err := v.SetTier(t.Context(), "ann", step.tier, step.position); err != nil {
+			t.Fatal(err)
+		}
+		if c, err := v.ByUser(t.Context(), "ann"); err != nil || c.Tier != step.want {
+			t.Fatalf("after %s at %d: %s, %v", step.tier, step.position, c.Tier, err)
+		}
+	}
+}
+
+func TestErasingLeavesOnlyTheTombstone(t *testing.T) {
+	w := newWorld(t)
+	v := w.open()
+	ctx := t.Context()
+	w.user(t, v, "ann")
+	w.user(t, v, "bob")
+	for _, user := range []string{"ann", "bob"} {
+		if _, err := v.Current(ctx, domain.User(user)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := v.OpenFamily(ctx, user, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if err := v.PutTicket(ctx, []byte(user), user, w.now().Add(time.Minute), w.now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := v.Erase(ctx, "ann"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for table, want := range map[string]int{"credentials": 1, "refresh_families": 1, "tickets": 1, "data_keys": 1, "scope_keys": 2} {
+		var n int
+		if err := w.pool.QueryRow(ctx, `SELECT count(*) FROM `+table).Scan(&n); err != nil || n != want {
+			t.Errorf("%s has %d rows, want %d (%v)", table, n, want, err)
+		}
+	}
+	if _, err := v.Current(ctx, "user-ann"); !errors.Is(err, streams.ErrScopeErased) {
+		t.Fatalf("ann's key: %v", err)
+	}
+	if _, err := v.OpenFamily(ctx, "ann", time.Hour); !errors.Is(err, vault.ErrNotFound) {
+		t.Fatalf("a log-in of an erased user: %v", err)
+	}
+}
+
+func TestARefreshTokenIsUsedOnceWithinItsGrace(t *testing.T) {
+	w := newWorld(t)
+	v := w.open()
+	ctx := t.Context()
+	w.user(t, v, "ann")
+	begin := func() vault.Family {
+		f, err := v.OpenFamily(ctx, "ann", 24*time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	use := func(f vault.Family, n, want int64) {
+		t.Helper()
+		got, err := v.UseToken(ctx, f.ID, n, 24*time.Hour)
+		if err != nil || got.Number != want || got.UserID != "ann" {
+			t.Fatalf("token %d gave %+v, %v; want number %d", n, got, err, want)
+		}
+	}
+	revoked := func(f vault.Family, n int64) {
+		t.Helper()
+		if _, err := v.UseToken(ctx, f.ID, n, time.Hour); !errors.Is(err, vault.ErrReused) {
+			t.Fatalf("token %d: %v, want ErrReused", n, err)
+		}
+		for n := range int64(5) {
+			if _, err := v.UseToken(ctx, f.ID, n, time.Hour); !errors.Is(err, vault.ErrNotFound) {
+				t.Fatalf("token %d of a revoked family: %v", n, err)
+			}
+		}
+	}
+	f, bystander := begin(), begin()
+	use(f, 1, 2)
+	w.later(vault.Grace)
+	use(f, 1, 2) // the same successor, to the last moment
+	w.later(time.Second)
+	use(bystander, 1, 2)
+	revoked(f, 1)
+	use(bystander, 1, 2) // reuse revokes one family only
+
+	g := begin()
+	use(g, 1, 2)
+	use(g, 2, 3)
+	revoked(g, 1) // the one before the previous has no grace
+
+	future := begin()
+	revoked(future, 2) // a number that was never given out
+
+	out := begin()
+	if err := v.Revoke(ctx, out.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.UseToken(ctx, out.ID, 1, time.Hour); !errors.Is(err, vault.ErrNotFound) {
+		t.Fatalf("after log-out: %v", err)
+	}
+	old := begin()
+	w.later(24 * time.Hour)
+	if _, err := v.UseToken(ctx, old.ID, 1, time.Hour); !errors.Is(err, vault.ErrNotFound) {
+		t.Fatalf("after its time: %v", err)
+	}
+	if err := v.Tidy(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var left int
+	if err := w.pool.QueryRow(ctx, `SELECT count(*) FROM refresh_families WHERE expires_at < $1`, w.now()).Scan(&left); err != nil || left != 0 {
+		t.Fatalf("%d expired families are left (%v)", left, err)
+	}
+}
+
+// Two tabs use the same token at once: both get the same successor.
+func TestOneSuccessorHoweverManyAsk(t *testing.T) {
+	w := newWorld(t)
+	v := w.open()
+	w.user(t, v, "ann")
+	f, err := v.OpenFamily(t.Context(), "ann", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 12 {
+		all.Go(func() {
+			if got, err := v.UseToken(t.Context(), f.ID, 1, time.Hour); err != nil || got.Number != 2 {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestATicketIsTakenOnce(t *testing.T) {
+	w := newWorld(t)
+	v := w.open()
+	ctx := t.Context()
+	w.user(t, v, "ann")
+	put := func() []byte {
+		digest := []byte(rand.Text())
+		if err := v.PutTicket(ctx, digest, "ann", w.now().Add(30*time.Second), w.now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		return digest
+	}
+	digest := put()
+	var all sync.WaitGroup
+	var taken atomic.Int32
+	for range 8 {
+		all.Go(func() {
+			user, until, err := v.TakeTicket(ctx, digest)
+			if err == nil && user == "ann" && until.Equal(w.now().Add(time.Hour)) {
+				taken.Add(1)
+			} else if !errors.Is(err, vault.ErrNotFound) {
+				t.Errorf("%s, %v", user, err)
+			}
+		})
+	}
+	all.Wait()
+	if taken.Load() != 1 {
+		t.Fatalf("taken %d times", taken.Load())
+	}
+	late := put()
+	w.later(30 * time.Second)
+	if _, _, err := v.TakeTicket(ctx, late); !errors.Is(err, vault.ErrNotFound) {
+		t.Fatalf("after 30 s: %v", err)
+	}
+	if err := v.PutTicket(ctx, []byte("x"), "nobody", w.now(), w.now()); !errors.Is(err, vault.ErrNotFound) {
+		t.Fatalf("a ticket for nobody: %v", err)
+	}
+}
+
+func TestOperatorsNotesStay(t *testing.T) {
+	w := newWorld(t)
+	v := w.open()
+	ctx := t.Context()
+	if err := v.Void(ctx, vault.Void{Era: 1, Partition: 2, Offset: 3}); err == nil {
+		t.Fatal("voided without a reason")
+	}
+	for _, reason := range []string{"first", "second"} {
+		if err := v.Void(ctx, vault.Void{Era: 1, Partition: 2, Offset: 3, Reason: reason}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := v.Voids(ctx, 1); err != nil || !slices.Equal(got, []vault.Void{{Era: 1, Partition: 2, Offset: 3, Reason: "first"}}) {
+		t.Fatalf("voids %v, %v", got, err)
+	}
+	if got, err := v.Voids(ctx, 2); err != nil || len(got) > 0 {
+		t.Fatalf("voids of another era %v, %v", got, err)
+	}
+	for _, at := range []int64{10, 20} {
+		if got, err := v.PolicyBegin(ctx, "mail", 1, 0, at); err != nil || got != 10 {
+			t.Fatalf("began at %d, %v", got, err)
+		}
+	}
+	for _, step := range [][2]int{{1, 1}, {3, 3}, {2, 3}} {
+		if err := v.RaiseFormatLevel(ctx, step[0]); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := v.FormatLevel(ctx); err != nil || got != step[1] {
+			t.Fatalf("level %d, %v; want %d", got, err, step[1])
+		}
+	}
+}
+
+func TestRunEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	v := newWorld(t).open()
+	go func() { done <- v.Run(ctx) }()
+	cancel()
+	select {
+	case err := <-done:
+		if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("it goes on")
+	}
+}
