@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -54,7 +55,7 @@ func (a *Asker) run(ctx context.Context) error {
 		kgo.DisableIdempotentWrite(), kgo.MaxProduceRequestsInflightPerBroker(1), kgo.ProducerLinger(0),
 		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerBatchMaxBytes(4<<20), kgo.ProducerBatchCompression(kgo.NoCompression()),
-		kgo.RecordDeliveryTimeout(a.config.Wait), kgo.MaxBufferedRecords(1<<17),
+		kgo.RecordDeliveryTimeout(max(a.config.Wait, time.Second)), kgo.MaxBufferedRecords(1<<17),
 	))
 	if err != nil {
 		return err
