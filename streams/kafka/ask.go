@@ -37,7 +37,7 @@ type AskerConfig struct {
 // Asker implements streams.Asker. Run must be running; an Ask before it waits for it.
 type Asker struct {
 	config  AskerConfig
-	lookups []chan *lookup
+	lookups []chan *idLookup
 	begun   chan struct{} // closed when Run may take commands
 	ready   chan struct{} // closed when the tail has reached the end that Run found
 	ended   chan struct{} // closed when Run has ended
@@ -86,7 +86,7 @@ func NewAsker(config AskerConfig) (*Asker, error) {
 		begun: make(chan struct{}), ready: make(chan struct{}), ended: make(chan struct{}),
 	}
 	for range config.Topics.N() {
-		a.lookups = append(a.lookups, make(chan *lookup, lookupBatch))
+		a.lookups = append(a.lookups, make(chan *idLookup, lookupBatch))
 	}
 	return a, nil
 }

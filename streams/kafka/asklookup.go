@@ -11,8 +11,8 @@ import (
 // lookupBatch is how many ids are looked up in one statement at most.
 const lookupBatch = 2048
 
-// lookup asks whether an id was decided before.
-type lookup struct {
+// idLookup asks whether an id was decided before.
+type idLookup struct {
 	key    streams.CommandKey
 	answer chan looked // holds one
 }
@@ -25,7 +25,7 @@ type looked struct {
 
 // look waits for the look-up of an id. While the database is away it waits, as long as the caller does.
 func (a *Asker) look(ctx context.Context, w *asked, partition int32) (looked, error) {
-	l := &lookup{key: w.key, answer: make(chan looked, 1)}
+	l := &idLookup{key: w.key, answer: make(chan looked, 1)}
 	select {
 	case a.lookups[partition] <- l:
 	case <-ctx.Done():
@@ -55,7 +55,7 @@ func impatient(ctx context.Context) error {
 func (a *Asker) lookUp(ctx context.Context, partition int32) error {
 	queue := a.lookups[partition]
 	for {
-		var batch []*lookup
+		var batch []*idLookup
 		select {
 		case l := <-queue:
 			batch = append(batch, l)
