@@ -23,7 +23,7 @@ CREATE TABLE runs (
     version    bigint NOT NULL,     -- of the event it began with: a thread's runs in order
     status     text NOT NULL,
     created_at timestamptz NOT NULL,
-    record     jsonb NOT NULL,
+    record     bytea NOT NULL,     -- JSON
     PRIMARY KEY (scope, run)
 );
 CREATE INDEX runs_by_thread ON runs (scope, thread, version);

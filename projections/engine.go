@@ -1,0 +1,218 @@
+package projections
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/cairnhq/cairn/streams"
+	"github.com/cairnhq/cairn/streams/codec"
+)
+
+// EngineConfig says what an engine runs on.
+type EngineConfig struct {
+	Pool       *pgxpool.Pool
+	Tailer     streams.Tailer
+	Schema     *codec.Schema
+	Projectors []Projector
+	Log        *slog.Logger
+}
+
+// Engine feeds the read models from the log.
+type Engine struct{ cfg EngineConfig }
+
+// NewEngine makes an engine; it does nothing before Run.
+func NewEngine(cfg EngineConfig) *Engine {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Engine{cfg: cfg}
+}
+
+// lockSpace is the first half of the advisory locks by which engines share out partitions: "cprj".
+const lockSpace = 0x6370726a
+
+// Run feeds the models of every partition that no other engine feeds, until ctx ends. Faults of Postgres and
+// of the log are logged and tried again. The lock that keeps engines apart saves work, no more: what keeps the
+// tables right is the checkpoint.
+func (e *Engine) Run(ctx context.Context) error {
+	wait := newBackOff()
+	for {
+		began := time.Now()
+		err := e.session(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if time.Since(began) > time.Minute {
+			wait.Reset()
+		}
+		e.cfg.Log.Warn("the projectors lost their database session and begin again", "error", err)
+		if !pause(ctx, wait.NextBackOff()) {
+			return nil
+		}
+	}
+}
+
+func newBackOff() *backoff.ExponentialBackOff {
+	return &backoff.ExponentialBackOff{InitialInterval: 50 * time.Millisecond, RandomizationFactor: 0.5, Multiplier: 2, MaxInterval: 2 * time.Second}
+}
+
+// pause waits, and reports whether ctx still lives.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// session holds one database session, whose locks say which partitions are ours, and ends with it.
+func (e *Engine) session(ctx context.Context) (err error) {
+	conn, err := pgx.ConnectConfig(ctx, e.cfg.Pool.Config().ConnConfig)
+	if err != nil {
+		return fmt.Errorf("projections: %w", err)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	defer func() {
+		err = errors.Join(err, group.Wait())
+		err = errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
+	}()
+	held := map[int32]bool{}
+	group.Go(func() error {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			if err := e.claim(ctx, conn, group, held); err != nil {
+				return err
+			}
+			e.sampleEnds(ctx, held)
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-tick.C:
+			}
+		}
+	})
+	return nil
+}
+
+// claim takes the partitions that are free, and proves that the session lives.
+func (e *Engine) claim(ctx context.Context, conn *pgx.Conn, group *errgroup.Group, held map[int32]bool) error {
+	if err := conn.Ping(ctx); err != nil {
+		return fmt.Errorf("projections: %w", err)
+	}
+	for partition := range e.cfg.Tailer.Partitions() {
+		if held[partition] {
+			continue
+		}
+		var got bool
+		if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1, $2)`, lockSpace, partition).Scan(&got); err != nil {
+			return fmt.Errorf("projections: claim partition %d: %w", partition, err)
+		}
+		if got {
+			held[partition] = true
+			group.Go(func() error { return e.feed(ctx, partition) })
+		}
+	}
+	return nil
+}
+
+// sampleEnds notes where the log ends, by which effects tell whether a model is caught up.
+func (e *Engine) sampleEnds(ctx context.Context, held map[int32]bool) {
+	for partition := range held {
+		end, err := e.cfg.Tailer.End(ctx, partition)
+		if err == nil {
+			_, err = e.cfg.Pool.Exec(ctx, `WITH old AS (DELETE FROM log_ends WHERE partition = $1 AND sampled_at < cairn_now() - interval '1 minute')
+				INSERT INTO log_ends (partition, sampled_at, end_offset) VALUES ($1, cairn_now(), $2) ON CONFLICT DO NOTHING`, partition, end)
+		}
+		if err != nil && ctx.Err() == nil {
+			e.cfg.Log.Warn("the end of the log is not known", "partition", partition, "error", err)
+		}
+	}
+}
+
+// feed brings the models of a partition along until ctx ends.
+func (e *Engine) feed(ctx context.Context, partition int32) error {
+	wait := newBackOff()
+	for {
+		seats, err := loadSeats(ctx, e.cfg.Pool, e.cfg.Projectors, partition)
+		if err == nil {
+			began := seats[0].checkpoint.Next
+			r := reader{engine: e, partition: partition}
+			err = r.run(ctx, seats)
+			if seats[0].checkpoint.Next != began {
+				wait.Reset()
+			}
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil { // every projector has stopped; a new session or process tries them again
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		if !errors.Is(err, errConflict) {
+			e.cfg.Log.Warn("a partition's projectors begin again at their checkpoints", "partition", partition, "error", err)
+		}
+		if !pause(ctx, wait.NextBackOff()) {
+			return ctx.Err()
+		}
+	}
+}
+
+// List is where every projector stands, in all partitions, its stop included.
+func (e *Engine) List(ctx context.Context) ([]State, error) { return List(ctx, e.cfg.Pool) }
+
+// List is where every projector stands, as any process can see it.
+func List(ctx context.Context, pool *pgxpool.Pool) ([]State, error) {
+	rows, err := pool.Query(ctx, `SELECT c.projection, c.generation, p.generation = c.generation, c.partition, c.lane, c.updated_at,
+			coalesce((SELECT e.end_offset FROM log_ends e WHERE e.partition = c.partition ORDER BY e.sampled_at DESC LIMIT 1), -1),
+			c.stopped_at, c.stopped_offset, c.stopped_event, c.stopped_reason, `+checkpointFields+`
+		FROM projection_checkpoints c JOIN projections p ON p.name = c.projection
+		ORDER BY c.projection, c.generation, c.partition, c.lane`)
+	if err != nil {
+		return nil, fmt.Errorf("projections: list: %w", err)
+	}
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (State, error) {
+		var s State
+		var mark stopMark
+		err := row.Scan(append(append([]any{&s.Projection, &s.Generation, &s.Live, &s.Partition, &s.Lane, &s.UpdatedAt, &s.End},
+			mark.targets()...), checkpointTargets(&s.Checkpoint)...)...)
+		s.UpdatedAt, s.Stopped = s.UpdatedAt.UTC(), mark.stopped(s.Projection, s.Partition)
+		return s, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("projections: list: %w", err)
+	}
+	return found, nil
+}
+
+// stopMark is how a stop is stored.
+type stopMark struct {
+	at            *time.Time
+	offset        *int64
+	event, reason *string
+}
+
+func (m *stopMark) targets() []any { return []any{&m.at, &m.offset, &m.event, &m.reason} }
+
+func (m *stopMark) stopped(model string, partition int32) *Stopped {
+	if m.at == nil {
+		return nil
+	}
+	s := &Stopped{Projection: model, Partition: partition, At: m.at.UTC()}
+	if m.offset != nil && m.event != nil && m.reason != nil {
+		s.Offset, s.Event, s.Reason = *m.offset, *m.event, *m.reason
+	}
+	return s
+}

@@ -1,0 +1,88 @@
+// Package erasures is the read model of scopes that were erased. After the vault was restored from a
+// back-up they are applied to it again before anything is served.
+package erasures
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/cairnhq/cairn/domain"
+	"github.com/cairnhq/cairn/domain/account"
+	"github.com/cairnhq/cairn/projections"
+)
+
+// Name is the model's name.
+const Name = "erasures"
+
+// Erasure is one erased scope.
+type Erasure struct {
+	Scope    domain.Scope
+	ErasedAt time.Time
+	Position uint64
+}
+
+// Model reads the table.
+type Model struct{ pool *pgxpool.Pool }
+
+// New is the model on a database of read models.
+func New(pool *pgxpool.Pool) *Model { return &Model{pool: pool} }
+
+// List are all erased scopes, in the order of their names.
+func (m *Model) List(ctx context.Context) ([]Erasure, error) {
+	rows, err := m.pool.Query(ctx, `SELECT scope, erased_at, position FROM erasures ORDER BY scope`)
+	if err != nil {
+		return nil, fmt.Errorf("erasures: %w", err)
+	}
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Erasure, error) {
+		var e Erasure
+		var scope string
+		var position int64
+		err := row.Scan(&scope, &e.ErasedAt, &position)
+		e.Scope, e.Position, e.ErasedAt = domain.Scope(scope), uint64(position), e.ErasedAt.UTC()
+		return e, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("erasures: %w", err)
+	}
+	return found, nil
+}
+
+// Scopes are the erased scopes alone.
+func (m *Model) Scopes(ctx context.Context) ([]domain.Scope, error) {
+	found, err := m.List(ctx)
+	scopes := make([]domain.Scope, len(found))
+	for i, e := range found {
+		scopes[i] = e.Scope
+	}
+	return scopes, err
+}
+
+// Projector fills the table.
+func (m *Model) Projector() projections.Projector { return projector{} }
+
+type projector struct{}
+
+func (projector) Name() string    { return Name }
+func (projector) Generation() int { return 1 }
+
+// Apply notes the scopes that the batch erases.
+func (projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) error {
+	for e, err := range b.Events("account") {
+		if err != nil {
+			return err
+		}
+		if _, ok := e.Value.(account.Erased); !ok {
+			continue
+		}
+		b.Touch()
+		if _, err := tx.Exec(ctx, `INSERT INTO erasures (scope, erased_at, position, partition, log_offset) VALUES ($1, $2, $3, $4, $5)
+			ON CONFLICT (scope) DO NOTHING`, string(e.Scope), e.Time(), int64(e.Position), e.Place.Partition, e.Place.Offset); err != nil {
+			return fmt.Errorf("erasures: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+// Package events is the read model of every event, content sealed: the timeline of a stream, catch-up of
+// a scope, a run's events, and the history from which writers fold states again.
+package events
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/cairnhq/cairn/domain"
+	"github.com/cairnhq/cairn/projections"
+	"github.com/cairnhq/cairn/streams"
+)
+
+// Name is the model's name.
+const Name = "events"
+
+// Model reads the table. It implements streams.History.
+type Model struct {
+	pool        *pgxpool.Pool
+	partitionOf func(domain.Scope) int32
+}
+
+// Option changes a Model under construction.
+type Option func(*Model)
+
+// PartitionedBy says in which partition a scope lies; CatchUp needs it where the log has several.
+func PartitionedBy(of func(domain.Scope) int32) Option {
+	return func(m *Model) { m.partitionOf = of }
+}
+
+// New is the model on a database of read models.
+func New(pool *pgxpool.Pool, options ...Option) *Model {
+	m := &Model{pool: pool, partitionOf: func(domain.Scope) int32 { return 0 }}
+	for _, option := range options {
+		option(m)
+	}
+	return m
+}
+
+// Projector fills the table.
+func (m *Model) Projector() projections.Projector { return projector{} }
+
+type projector struct{}
+
+func (projector) Name() string    { return Name }
+func (projector) Generation() int { return 1 }
+
+// Apply copies the events; a hole or a double in a stream or scope is a defect of the log and stops it.
+func (projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) error {
+	var (
+		rows  columns
+		first = newHoles()
+	)
+	for r := range b.Recorded() {
+		if err := first.see(r); err != nil {
+			return &projections.EventError{Event: r, Err: err}
+		}
+		rows.add(r)
+	}
+	if len(rows.scope) == 0 {
+		return nil
+	}
+	b.Touch()
+	// Before the insert: what a batch begins with must follow what is there.
+	if _, err := tx.Exec(ctx, `SELECT cairn_no_holes($1, $2, $3, $4, $5)`,
+		first.scopes, first.streams, first.versions, first.owners, first.positions); err != nil {
+		return fmt.Errorf("events: %w", err)
+	}
+	if _, err := tx.Exec(ctx, insert, rows.args()...); err != nil {
+		return fmt.Errorf("events: insert: %w", err)
+	}
+	return nil
+}
+
+// holes checks that versions and positions follow each other within a batch, and notes what it begins with.
+type holes struct {
+	versionOf       map[streams.StreamKey]uint64
+	positionOf      map[domain.Scope]uint64
+	scopes, streams []string
+	versions        []int64
+	owners          []string
+	positions       []int64
+}
+
+func newHoles() *holes {
+	return &holes{
+		versionOf: map[streams.StreamKey]uint64{}, positionOf: map[domain.Scope]uint64{},
+		scopes: []string{}, streams: []string{}, versions: []int64{}, owners: []string{}, positions: []int64{},
+	}
+}
+
+func (h *holes) see(r streams.Recorded) error {
+	key := streams.StreamKey{Scope: r.Scope, Stream: r.Stream}
+	if last, ok := h.versionOf[key]; !ok {
+		h.scopes, h.streams, h.versions = append(h.scopes, string(r.Scope)), append(h.streams, string(r.Stream)), append(h.versions, int64(r.Version))
+	} else if r.Version != last+1 {
+		return fmt.Errorf("version %d of %s follows %d", r.Version, r.Stream, last)
+	}
+	h.versionOf[key] = r.Version
+	if last, ok := h.positionOf[r.Scope]; !ok {
+		h.owners, h.positions = append(h.owners, string(r.Scope)), append(h.positions, int64(r.Position))
+	} else if r.Position != last+1 {
+		return fmt.Errorf("position %d of %s follows %d", r.Position, r.Scope, last)
+	}
+	h.positionOf[r.Scope] = r.Position
+	return nil
+}
+
+// runOf is the run an event belongs to, by its clear data: its run_id, or the run that its call_id begins with.
+func runOf(data json.RawMessage) *string {
+	var of struct {
+		Run  string `json:"run_id"`
+		Call string `json:"call_id"`
+	}
+	if err := json.Unmarshal(data, &of); err != nil {
+		return nil
+	}
+	run := of.Run
+	if run == "" {
+		run, _, _ = strings.Cut(of.Call, ".")
+	}
+	if run == "" {
+		return nil
+	}
+	run = projections.Text(run)
+	return &run
+}

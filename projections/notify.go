@@ -1,0 +1,42 @@
+package projections
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// channel is where every process hears that read models moved.
+const channel = "cairn_projections"
+
+// notice is what is sent in the transaction that moves them, so that whoever hears it sees the rows.
+type notice struct {
+	Partition int32    `json:"p"`
+	Next      int64    `json:"n,omitempty"`
+	Era       int      `json:"e,omitempty"`
+	Moved     []string `json:"m,omitempty"` // live models whose checkpoint is Next
+	Touched   []string `json:"t,omitempty"` // models whose rows changed
+	Stopped   []string `json:"s,omitempty"`
+}
+
+type execer interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+func send(ctx context.Context, on execer, n notice) error {
+	text, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	if _, err := on.Exec(ctx, `SELECT pg_notify('`+channel+`', $1)`, string(text)); err != nil {
+		return fmt.Errorf("projections: notify: %w", err)
+	}
+	return nil
+}
+
+// Wake wakes who waits for those models to change, in every process, for a change that no event made.
+func Wake(ctx context.Context, on execer, models ...string) error {
+	return send(ctx, on, notice{Touched: models})
+}

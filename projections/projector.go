@@ -1,0 +1,116 @@
+package projections
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/cairnhq/cairn/streams"
+	"github.com/cairnhq/cairn/streams/codec"
+)
+
+// Projector folds events into the tables of one generation of one read model.
+type Projector interface {
+	// Name is the read model's, such as "open_effects".
+	Name() string
+	// Generation is raised when the model changes meaning; its tables are then filled anew.
+	Generation() int
+	// Apply writes what the batch changes. It folds per key and takes content for what it is: sealed. The
+	// transaction also holds the checkpoint and the other models. Three outcomes: nil, done; an error of the
+	// connection or the server's load, tried again; any other error can never work and stops this model.
+	Apply(ctx context.Context, tx pgx.Tx, b Batch) error
+}
+
+// ErrNotFound is the answer of a read model that has no such row in the scope.
+var ErrNotFound = errors.New("not found")
+
+// Batch is a run of counted commits of one partition, in order.
+type Batch struct {
+	Partition int32
+	Commits   []streams.Commit
+	Schema    *codec.Schema
+
+	decoded *decoded
+	touched *bool
+}
+
+// decoded remembers what was decoded, so that models that share a batch decode it once.
+type decoded struct {
+	values map[streams.Place]any
+}
+
+// NewBatch is a batch outside an engine, for tests.
+func NewBatch(schema *codec.Schema, partition int32, commits []streams.Commit) Batch {
+	return Batch{Partition: partition, Commits: commits, Schema: schema, decoded: &decoded{values: map[streams.Place]any{}}, touched: new(bool)}
+}
+
+// Touch says that the model's rows changed: readers of Waiter.Changed wake when the batch is committed.
+func (b Batch) Touch() { *b.touched = true }
+
+// Event is a recorded event and its decoded value, content zero.
+type Event struct {
+	streams.Recorded
+	Value any
+}
+
+// Recorded are the events as they stand in the log.
+func (b Batch) Recorded() iter.Seq[streams.Recorded] {
+	return func(yield func(streams.Recorded) bool) {
+		for i := range b.Commits {
+			for _, r := range b.Commits[i].Events {
+				if !yield(r) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Events are the decoded events of streams of those kinds, all of them without a kind. It ends at the
+// first that can't be decoded, with an *EventError.
+func (b Batch) Events(kinds ...string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		for r := range b.Recorded() {
+			if len(kinds) > 0 && !slices.Contains(kinds, r.Stream.Kind()) {
+				continue
+			}
+			value, ok := b.decoded.values[r.Place]
+			if !ok {
+				var err error
+				if value, err = b.Schema.Decode(r); err != nil {
+					yield(Event{}, &EventError{Event: r, Err: err})
+					return
+				}
+				b.decoded.values[r.Place] = value
+			}
+			if !yield(Event{Recorded: r, Value: value}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// EventError names the event that a model can't apply.
+type EventError struct {
+	Event streams.Recorded
+	Err   error
+}
+
+// Error says which event and why.
+func (e *EventError) Error() string {
+	return fmt.Sprintf("event %s (%s, version %d of %s): %v", e.Event.ID, e.Event.Type, e.Event.Version, e.Event.Stream, e.Err)
+}
+
+// Unwrap is the reason.
+func (e *EventError) Unwrap() error { return e.Err }
+
+// Text is s as Postgres can store it: without NUL and without invalid UTF-8. What a client wrote into an id
+// must never stop a projector.
+func Text[S ~string](s S) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(string(s), "\uFFFD"), "\x00", "\uFFFD")
+}

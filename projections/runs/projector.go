@@ -1,0 +1,102 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/cairnhq/cairn/projections"
+)
+
+// Projector fills the table.
+func (m *Model) Projector() projections.Projector { return projector{} }
+
+type projector struct{}
+
+func (projector) Name() string    { return Name }
+func (projector) Generation() int { return 1 }
+
+// key is a run as the table names it.
+type key struct{ scope, run string }
+
+// Apply folds the batch's events into the runs they belong to: read, folded, written once each.
+func (projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) error {
+	var events []projections.Event
+	var keys []key
+	rows := map[key]*Run{}
+	for e, err := range b.Events("thread") {
+		if err != nil {
+			return err
+		}
+		run := runOf(e.Value)
+		if run == "" {
+			continue
+		}
+		k := key{string(e.Scope), projections.Text(run)}
+		if rows[k] == nil {
+			rows[k] = &Run{ID: run, Thread: e.Stream.ID()}
+			keys = append(keys, k)
+		}
+		events = append(events, e)
+	}
+	if len(events) == 0 {
+		return nil
+	}
+	if err := load(ctx, tx, keys, rows); err != nil {
+		return err
+	}
+	for _, e := range events {
+		rows[key{string(e.Scope), projections.Text(runOf(e.Value))}].fold(e)
+	}
+	b.Touch()
+	return store(ctx, tx, keys, rows)
+}
+
+func load(ctx context.Context, tx pgx.Tx, keys []key, rows map[key]*Run) error {
+	scopes, ids := make([]string, len(keys)), make([]string, len(keys))
+	for i, k := range keys {
+		scopes[i], ids[i] = k.scope, k.run
+	}
+	result, err := tx.Query(ctx, `SELECT t.scope, t.run, t.record FROM unnest($1::text[], $2::text[]) AS k (scope, run),
+		LATERAL (SELECT * FROM runs WHERE runs.scope = k.scope AND runs.run = k.run) t`, scopes, ids)
+	if err != nil {
+		return fmt.Errorf("runs: load: %w", err)
+	}
+	var k key
+	var record []byte
+	_, err = pgx.ForEachRow(result, []any{&k.scope, &k.run, &record}, func() error {
+		r, err := decode(record)
+		*rows[k] = r
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("runs: load: %w", err)
+	}
+	return nil
+}
+
+func store(ctx context.Context, tx pgx.Tx, keys []key, rows map[key]*Run) error {
+	n := len(keys)
+	scopes, ids, threads, statuses := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	versions, posted, records := make([]int64, n), make([]time.Time, n), make([][]byte, n)
+	for i, k := range keys {
+		r := rows[k]
+		record, err := json.Marshal(r)
+		if err != nil {
+			return fmt.Errorf("runs: encode %s: %w", k.run, err)
+		}
+		scopes[i], ids[i], threads[i], statuses[i] = k.scope, k.run, projections.Text(r.Thread), string(r.Status)
+		versions[i], posted[i], records[i] = int64(r.MessageVersion), r.PostedAt, record
+	}
+	_, err := tx.Exec(ctx, `INSERT INTO runs (scope, run, thread, version, status, created_at, record)
+		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::timestamptz[], $7::bytea[])
+		ON CONFLICT (scope, run) DO UPDATE SET status = EXCLUDED.status, record = EXCLUDED.record`,
+		scopes, ids, threads, versions, statuses, posted, records)
+	if err != nil {
+		return fmt.Errorf("runs: store: %w", err)
+	}
+	return nil
+}

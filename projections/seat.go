@@ -1,0 +1,113 @@
+package projections
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/cairnhq/cairn/streams"
+)
+
+// seat is one projector's place in one partition.
+type seat struct {
+	projector  Projector
+	partition  int32
+	checkpoint streams.Checkpoint
+	live       bool // its generation is the one that is read
+}
+
+// loadSeats reads where every projector stands, and puts new ones at the start.
+func loadSeats(ctx context.Context, pool *pgxpool.Pool, projectors []Projector, partition int32) ([]*seat, error) {
+	seats := make([]*seat, len(projectors))
+	batch := &pgx.Batch{}
+	for i, p := range projectors {
+		s := &seat{projector: p, partition: partition}
+		seats[i] = s
+		start := streams.Start()
+		a := start.Acceptance
+		batch.Queue(`INSERT INTO projections (name, generation) VALUES ($1, $2) ON CONFLICT DO NOTHING`, p.Name(), p.Generation())
+		batch.Queue(`INSERT INTO projection_checkpoints (projection, generation, partition, lane, next_offset, era, lead, writer, closed, after_era, command_offset, updated_at)
+			VALUES ($1, $2, $3, 0, $4, $5, $6, $7, $8, $9, $10, cairn_now()) ON CONFLICT DO NOTHING`,
+			p.Name(), p.Generation(), partition, start.Next, a.Era, a.Lead, a.Writer, a.Closed, a.After.Era, a.After.Offset)
+		batch.Queue(`SELECT p.generation = c.generation, `+checkpointFields+`
+			FROM projection_checkpoints c JOIN projections p ON p.name = c.projection
+			WHERE c.projection = $1 AND c.generation = $2 AND c.partition = $3 AND c.lane = 0`, p.Name(), p.Generation(), partition).
+			QueryRow(func(row pgx.Row) error {
+				return row.Scan(append([]any{&s.live}, checkpointTargets(&s.checkpoint)...)...)
+			})
+	}
+	if err := pool.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, fmt.Errorf("projections: read the checkpoints of partition %d: %w", partition, err)
+	}
+	return seats, nil
+}
+
+// errConflict says that another copy of a projector moved its checkpoint: read it again and go on from there.
+var errConflict = errors.New("projections: another copy moved the checkpoint")
+
+// advance is the first statement of every transaction: it moves the checkpoints from where they are expected,
+// or fails. It also clears the mark of a projector that had stopped, which has now got further.
+func advance(ctx context.Context, tx pgx.Tx, seats []*seat, next streams.Checkpoint) error {
+	names, generations, expected := make([]string, len(seats)), make([]int32, len(seats)), make([]int64, len(seats))
+	for i, s := range seats {
+		names[i], generations[i], expected[i] = s.projector.Name(), int32(s.projector.Generation()), s.checkpoint.Next
+	}
+	a := next.Acceptance
+	tag, err := tx.Exec(ctx, `UPDATE projection_checkpoints c
+		   SET next_offset = $5, era = $6, lead = $7, writer = $8, closed = $9, after_era = $10, command_offset = $11, updated_at = cairn_now(),
+		       stopped_at = NULL, stopped_offset = NULL, stopped_event = NULL, stopped_reason = NULL
+		  FROM unnest($1::text[], $2::int[], $3::bigint[]) AS k (projection, generation, expected)
+		 WHERE c.projection = k.projection AND c.generation = k.generation AND c.partition = $4 AND c.lane = 0 AND c.next_offset = k.expected`,
+		names, generations, expected, seats[0].partition, next.Next, a.Era, a.Lead, a.Writer, a.Closed, a.After.Era, a.After.Offset)
+	if err != nil {
+		return fmt.Errorf("projections: move the checkpoint: %w", err)
+	}
+	if tag.RowsAffected() != int64(len(seats)) {
+		return errConflict
+	}
+	return nil
+}
+
+// cutAfter is the checkpoint right after a counted commit: a commit counts only under the era, lead and
+// writer it names, so they are what a reader remembers then.
+func cutAfter(c streams.Commit) streams.Checkpoint {
+	return streams.Checkpoint{
+		Next: c.Place.Offset + 1,
+		Acceptance: streams.Acceptance{
+			Era: c.Era, Lead: c.Lead, Writer: c.Writer, After: streams.CommandPlace{Era: c.Era, Offset: c.CommandOffset},
+		},
+	}
+}
+
+// passing reports an error that says nothing about the event: the connection, the server's load, a shutdown,
+// our own end. Everything else can never work.
+func passing(ctx context.Context, err error) bool {
+	var event *EventError
+	var server *pgconn.PgError
+	var network net.Error
+	var connect *pgconn.ConnectError
+	var marked *passes
+	switch {
+	case ctx.Err() != nil, errors.Is(err, errConflict), errors.As(err, &marked):
+		return true
+	case errors.As(err, &server):
+		switch server.Code[:2] {
+		case "08", "40", "53", "55", "57", "58": // connection, rollback, resources, locks, operator, system
+			return true
+		}
+		return server.Code == "25006" // read-only: the server that we reached is no longer the primary
+	case errors.As(err, &event):
+		return false
+	case errors.As(err, &connect), errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return true
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, net.ErrClosed):
+		return true
+	}
+	return pgconn.SafeToRetry(err)
+}

@@ -1,0 +1,112 @@
+// Package threads is the read model of threads: when they lived, how long they are, what is active in them.
+// Titles stay sealed in their events; a row names the place.
+package threads
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/cairnhq/cairn/domain"
+	"github.com/cairnhq/cairn/projections"
+)
+
+// Name is the model's name.
+const Name = "threads"
+
+// Thread is one row.
+type Thread struct {
+	Scope        domain.Scope
+	ID           string // without "thread-"
+	CreatedAt    time.Time
+	LastActivity time.Time
+	Messages     uint64 // of people
+	ActiveRun    string // empty: none
+	Head         uint64 // newest version of the stream
+	// TitleVersion and TitlePosition are the place of the event that holds the title; 0: no title.
+	TitleVersion  uint64
+	TitlePosition uint64
+}
+
+// Model reads the table.
+type Model struct{ pool *pgxpool.Pool }
+
+// New is the model on a database of read models.
+func New(pool *pgxpool.Pool) *Model { return &Model{pool: pool} }
+
+const fields = `scope, thread, created_at, last_activity, messages, active_run, head, title_version, title_position`
+
+// Get answers ErrNotFound for a thread that is not in the scope.
+func (m *Model) Get(ctx context.Context, scope domain.Scope, id string) (Thread, error) {
+	rows, err := m.pool.Query(ctx, `SELECT `+fields+` FROM threads WHERE scope = $1 AND thread = $2`, string(scope), projections.Text(id))
+	if err != nil {
+		return Thread{}, fmt.Errorf("threads: get: %w", err)
+	}
+	t, err := pgx.CollectExactlyOneRow(rows, scan)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Thread{}, fmt.Errorf("threads: %s: %w", id, projections.ErrNotFound)
+	}
+	if err != nil {
+		return Thread{}, fmt.Errorf("threads: get: %w", err)
+	}
+	return t, nil
+}
+
+// ErrCursor is a text that is no cursor of List.
+var ErrCursor = errors.New("malformed cursor")
+
+type cursor struct {
+	Activity time.Time `json:"a"`
+	Thread   string    `json:"t"`
+}
+
+// List are the scope's threads, the most recently active first, at most limit. The cursor of the first page
+// is empty; next is empty on the last page.
+func (m *Model) List(ctx context.Context, scope domain.Scope, after string, limit int) (page []Thread, next string, err error) {
+	from, first := cursor{}, after == ""
+	if !first {
+		raw, err := base64.RawURLEncoding.DecodeString(after)
+		if err != nil || json.Unmarshal(raw, &from) != nil {
+			return nil, "", ErrCursor
+		}
+	}
+	limit = max(limit, 1)
+	rows, err := m.pool.Query(ctx, `SELECT `+fields+` FROM threads
+		WHERE scope = $1 AND ($2 OR (last_activity, thread) < ($3, $4))
+		ORDER BY last_activity DESC, thread DESC LIMIT $5`, string(scope), first, from.Activity, projections.Text(from.Thread), limit+1)
+	if err != nil {
+		return nil, "", fmt.Errorf("threads: list: %w", err)
+	}
+	if page, err = pgx.CollectRows(rows, scan); err != nil {
+		return nil, "", fmt.Errorf("threads: list: %w", err)
+	}
+	if len(page) <= limit {
+		return page, "", nil
+	}
+	page = page[:limit]
+	last, err := json.Marshal(cursor{Activity: page[limit-1].LastActivity, Thread: page[limit-1].ID})
+	return page, base64.RawURLEncoding.EncodeToString(last), err
+}
+
+func scan(row pgx.CollectableRow) (Thread, error) {
+	var (
+		t                                         Thread
+		scope                                     string
+		active                                    *string
+		messages, head, titleVersion, titlePlaces int64
+	)
+	err := row.Scan(&scope, &t.ID, &t.CreatedAt, &t.LastActivity, &messages, &active, &head, &titleVersion, &titlePlaces)
+	t.Scope = domain.Scope(scope)
+	t.CreatedAt, t.LastActivity = t.CreatedAt.UTC(), t.LastActivity.UTC()
+	t.Messages, t.Head, t.TitleVersion, t.TitlePosition = uint64(messages), uint64(head), uint64(titleVersion), uint64(titlePlaces)
+	if active != nil {
+		t.ActiveRun = *active
+	}
+	return t, err
+}

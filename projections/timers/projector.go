@@ -1,0 +1,137 @@
+package timers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/cairnhq/cairn/domain"
+	"github.com/cairnhq/cairn/projections"
+)
+
+// Projector fills the table.
+func (m *Model) Projector() projections.Projector { return projector{} }
+
+type projector struct{}
+
+func (projector) Name() string    { return Name }
+func (projector) Generation() int { return 1 }
+
+type key struct{ scope, stream, id string }
+
+type group struct{ scope, name string }
+
+// change is what a batch does to the table: it removes what was there before, then adds what is set at its end.
+type change struct {
+	set    map[key]row
+	order  []key
+	clear  map[key]bool
+	groups map[group]bool
+}
+
+type row struct {
+	event projections.Event
+	group string
+	due   time.Time
+}
+
+// Apply folds sets and clears in the order of the log. Within one event clearing comes first.
+func (projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) error {
+	c := change{set: map[key]row{}, clear: map[key]bool{}, groups: map[group]bool{}}
+	for e, err := range b.Events() {
+		if err != nil {
+			return err
+		}
+		c.fold(e)
+	}
+	if len(c.set)+len(c.clear)+len(c.groups) == 0 {
+		return nil
+	}
+	b.Touch()
+	if err := c.store(ctx, tx); err != nil {
+		return fmt.Errorf("timers: store: %w", err)
+	}
+	return nil
+}
+
+func (c *change) fold(e projections.Event) {
+	scope, stream := string(e.Scope), string(e.Stream)
+	if v, ok := e.Value.(domain.Clears); ok {
+		for _, id := range v.Clears() {
+			k := key{scope, stream, projections.Text(id)}
+			delete(c.set, k)
+			c.clear[k] = true
+		}
+	}
+	if v, ok := e.Value.(domain.ClosesGroup); ok && v.ClosesGroup() != "" {
+		g := group{scope, projections.Text(v.ClosesGroup())}
+		for k, r := range c.set {
+			if k.scope == scope && r.group == g.name {
+				delete(c.set, k)
+				c.clear[k] = true // it may have been there before, in another group
+			}
+		}
+		c.groups[g] = true
+	}
+	if v, ok := e.Value.(domain.Sets); ok {
+		for _, t := range v.Sets() {
+			k := key{scope, stream, projections.Text(t.ID)}
+			c.set[k] = row{event: e, group: projections.Text(t.Group), due: e.Time().Add(t.After)}
+			c.order = append(c.order, k)
+		}
+	}
+}
+
+func (c *change) store(ctx context.Context, tx pgx.Tx) error {
+	if len(c.clear) > 0 {
+		var scopes, streams, ids []string
+		for k := range c.clear {
+			scopes, streams, ids = append(scopes, k.scope), append(streams, k.stream), append(ids, k.id)
+		}
+		if _, err := tx.Exec(ctx, `DELETE FROM timers t USING unnest($1::text[], $2::text[], $3::text[]) AS k (scope, stream, id)
+			WHERE t.scope = k.scope AND t.stream = k.stream AND t.id = k.id`, scopes, streams, ids); err != nil {
+			return err
+		}
+	}
+	if len(c.groups) > 0 {
+		var scopes, names []string
+		for g := range c.groups {
+			scopes, names = append(scopes, g.scope), append(names, g.name)
+		}
+		if _, err := tx.Exec(ctx, `DELETE FROM timers t USING unnest($1::text[], $2::text[]) AS k (scope, grp)
+			WHERE t.scope = k.scope AND t.grp = k.grp`, scopes, names); err != nil {
+			return err
+		}
+	}
+	return c.insert(ctx, tx)
+}
+
+func (c *change) insert(ctx context.Context, tx pgx.Tx) error {
+	var (
+		scopes, streams, ids, groups []string
+		dues                         []time.Time
+		positions, offsets           []int64
+		eras, partitions             []int32
+	)
+	for _, k := range c.order {
+		r, ok := c.set[k]
+		if !ok {
+			continue
+		}
+		delete(c.set, k) // set twice in a batch: the last counts, once
+		scopes, streams, ids, groups = append(scopes, k.scope), append(streams, k.stream), append(ids, k.id), append(groups, r.group)
+		dues, positions = append(dues, r.due), append(positions, int64(r.event.Position))
+		eras, partitions, offsets = append(eras, int32(r.event.Era)), append(partitions, r.event.Place.Partition), append(offsets, r.event.Place.Offset)
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `INSERT INTO timers (scope, stream, id, grp, due, position, era, partition, log_offset)
+		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::bigint[], $7::int[], $8::int[], $9::bigint[])
+		ON CONFLICT (scope, stream, id) DO UPDATE SET grp = EXCLUDED.grp, due = EXCLUDED.due, position = EXCLUDED.position,
+			era = EXCLUDED.era, partition = EXCLUDED.partition, log_offset = EXCLUDED.log_offset`,
+		scopes, streams, ids, groups, dues, positions, eras, partitions, offsets)
+	return err
+}
