@@ -1,0 +1,163 @@
+package live
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/cairnhq/cairn/domain/thread"
+)
+
+// maxResult is what a device's answer may have in bytes to be stored.
+const maxResult = 1 << 20
+
+// answer is a device's answer to a step, as it is recorded.
+type answer struct {
+	id        string
+	body      json.RawMessage // the frame without type and id, its fields in order
+	failure   thread.FailureReason
+	words     string
+	mutations []thread.Mutation
+}
+
+// readAnswer reads a tool_result frame.
+func readAnswer(frame []byte) (*answer, error) {
+	var fields map[string]json.RawMessage
+	var head struct {
+		ID string `json:"id"`
+	}
+	if json.Unmarshal(frame, &fields) != nil || json.Unmarshal(frame, &head) != nil || head.ID == "" {
+		return nil, errors.New("a tool_result needs the id of its tool_call")
+	}
+	delete(fields, "type")
+	delete(fields, "id")
+	return &answer{id: head.ID, body: canonical(encode(fields))}, nil
+}
+
+// judge says what the answer means for the step: a result of the action's shape, or a failure.
+func (a *answer) judge(c *call) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(a.body, &fields) != nil {
+		a.fail(thread.BadResult, "the answer can't be read")
+		return
+	}
+	if e, ok := fields["error"]; ok && string(e) != "null" {
+		a.failure = thread.DeviceError
+		return
+	}
+	key := shapeOf(c.step.Action)
+	value, ok := fields[key]
+	switch {
+	case key == "":
+		a.fail(thread.BadResult, fmt.Sprintf("nothing answers the action %q", c.step.Action))
+	case !ok:
+		a.fail(thread.BadResult, fmt.Sprintf("the answer to %s has no field %q", c.step.Action, key))
+	default:
+		a.check(c, key, bytes.TrimSpace(value))
+	}
+}
+
+// shapeOf is the field that answers an action (spec/device-protocol.md, section 3).
+func shapeOf(action string) string {
+	switch action {
+	case "select":
+		return "rows"
+	case "get", "insert", "update":
+		return "row"
+	case "delete":
+		return "deleted"
+	case "vector_upsert":
+		return "ok"
+	case "vector_search":
+		return "results"
+	}
+	return ""
+}
+
+func (a *answer) check(c *call, key string, value json.RawMessage) {
+	var row struct {
+		ID string `json:"id"`
+	}
+	switch c.step.Action {
+	case "select":
+		var rows []map[string]json.RawMessage
+		if string(value) == "null" || json.Unmarshal(value, &rows) != nil || holdsNull(rows) {
+			a.fail(thread.BadResult, "rows must be a list of rows")
+		}
+	case "vector_search":
+		var found []*struct {
+			ID      *string  `json:"id"`
+			Content *string  `json:"content"`
+			Score   *float64 `json:"score"`
+		}
+		if string(value) == "null" || json.Unmarshal(value, &found) != nil {
+			a.fail(thread.BadResult, "results must be a list")
+			return
+		}
+		for _, f := range found {
+			if f == nil || f.ID == nil || f.Score == nil {
+				a.fail(thread.BadResult, "each of results has id, content and score")
+				return
+			}
+		}
+	case "get", "update":
+		if string(value) == "null" {
+			return // no such row, and nothing changed
+		}
+		if json.Unmarshal(value, &row) != nil || row.ID == "" {
+			a.fail(thread.BadResult, "row must be a row with an id, or null")
+		} else if c.step.Action == "update" {
+			a.changed(c, row.ID)
+		}
+	case "insert":
+		if json.Unmarshal(value, &row) != nil || row.ID == "" {
+			a.fail(thread.BadResult, "row must be the inserted row with its id")
+			return
+		}
+		a.changed(c, row.ID)
+	case "delete":
+		did, ok := truth(value)
+		if !ok {
+			a.fail(thread.BadResult, "deleted must be true or false")
+		} else if did && c.updated != "" {
+			a.changed(c, c.updated)
+		}
+	case "vector_upsert":
+		if did, ok := truth(value); !ok || !did {
+			a.fail(thread.BadResult, "ok must be true")
+		}
+	}
+}
+
+func (a *answer) fail(reason thread.FailureReason, words string) { a.failure, a.words = reason, words }
+
+func (a *answer) changed(c *call, id string) {
+	a.mutations = []thread.Mutation{{Table: c.step.Table, Action: c.step.Action, ID: id}}
+}
+
+// truth reads a boolean; devices also say how many, or the id of what is gone.
+func truth(value json.RawMessage) (is, ok bool) {
+	var v any
+	if json.Unmarshal(value, &v) != nil {
+		return false, false
+	}
+	switch v := v.(type) {
+	case bool:
+		return v, true
+	case float64:
+		return v > 0, true
+	case string:
+		return v != "", true
+	}
+	return false, false
+}
+
+func holdsNull(rows []map[string]json.RawMessage) bool {
+	for _, row := range rows {
+		if row == nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,143 @@
+package live
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/olahol/melody"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/cairnhq/cairn/domain"
+	"github.com/cairnhq/cairn/streams"
+	"github.com/cairnhq/cairn/streams/codec"
+)
+
+// Config is what a Gateway needs. Everything but what has a default is required.
+type Config struct {
+	Asker    streams.Asker
+	Tailer   streams.Tailer
+	Live     streams.Live
+	Keys     streams.Keys
+	Schema   *codec.Schema
+	Events   Events
+	Effects  Effects
+	Work     Work
+	Waiter   Changes
+	Accounts Verifier
+	// Admit refuses a user's request where too many came (*streams.Busy); nil: it never does.
+	Admit   func(domain.Scope) error
+	Version string
+	Now     func() time.Time // default time.Now
+	Log     *slog.Logger     // default slog.Default()
+	// Timing is for tests that can't wait; the zero value is the protocol's.
+	Timing Timing
+}
+
+// Timing are the protocol's times.
+type Timing struct {
+	Hello time.Duration // until device_hello came: 15 s
+	Ping  time.Duration // between pings: 30 s
+	Pong  time.Duration // until a ping is answered: 10 s
+	Drain time.Duration // for what is in hand when the gateway stops: 5 s
+	Sweep time.Duration // between looks at open calls that nothing announced: 5 s
+}
+
+func (t Timing) withDefaults() Timing {
+	return Timing{
+		Hello: cmp.Or(t.Hello, 15*time.Second), Ping: cmp.Or(t.Ping, 30*time.Second), Pong: cmp.Or(t.Pong, 10*time.Second),
+		Drain: cmp.Or(t.Drain, 5*time.Second), Sweep: cmp.Or(t.Sweep, 5*time.Second),
+	}
+}
+
+// Gateway holds the sockets. New makes one, Run makes it live.
+type Gateway struct {
+	Config
+
+	id       string // of this process among the workers
+	hub      *hub
+	melody   *melody.Melody
+	sessions *sessions
+	sockets  gate // requests that are or will be sockets
+	gate     gate // everything else that runs
+	calls    *calls
+	erased   string // wire name
+	woken    chan struct{}
+	arriving sync.Mutex
+	life     context.Context //nolint:containedctx // ends when Run does; what outlives a socket belongs to it
+	die      context.CancelFunc
+}
+
+// New makes a gateway. Its Run must be called, and returns when all that the gateway started has stopped.
+func New(c Config) *Gateway {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	c.Timing = c.Timing.withDefaults()
+	g := &Gateway{Config: c, id: "gateway-" + rand.Text(), sessions: newSessions(), calls: newCalls(), erased: erasedName(), woken: make(chan struct{}, 1)}
+	g.melody = g.newMelody()
+	g.life, g.die = context.WithCancel(context.Background())
+	g.hub = newHub(c.Tailer, c.Live, c.Log, g.observe)
+	return g
+}
+
+// Run follows the log, claims calls for the devices that are here, and drains when ctx ends.
+func (g *Gateway) Run(ctx context.Context) error {
+	group, inner := errgroup.WithContext(ctx)
+	group.Go(func() error { return g.hub.Run(inner) })
+	group.Go(func() error { return g.touch(inner) })
+	group.Go(func() error { return g.claim(inner) })
+	err := group.Wait()
+	g.drain()
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// drain closes every socket with a code that says to come again, waits for what they had in hand, and
+// returns when nothing runs any more.
+func (g *Gateway) drain() {
+	g.sockets.close()
+	for _, s := range g.sessions.close() {
+		s.close(closeRestart, "the server is restarting: connect again and repeat what has no end yet")
+	}
+	late := time.AfterFunc(g.Timing.Drain, g.die)
+	g.sockets.wait()
+	g.gate.close()
+	g.gate.wait()
+	g.leave()
+	late.Stop()
+	g.die()
+	// No socket is left, so that melody's hub waits for nobody.
+	if err := g.melody.Close(); err != nil {
+		g.Log.Warn("closing the sockets' hub failed", "error", err)
+	}
+}
+
+// bound is ctx, ended also by the gateway's end.
+func (g *Gateway) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(g.life, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// Handler serves GET /api/v1/ws/device.
+func (g *Gateway) Handler() http.Handler { return http.HandlerFunc(g.serve) }
+
+// leave frees at once what this gateway still holds.
+func (g *Gateway) leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if err := g.Work.Leave(ctx, g.id); err != nil {
+		g.Log.Warn("saying that the gateway ends failed", "error", err)
+	}
+}

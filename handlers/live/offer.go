@@ -1,0 +1,244 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/cairnhq/cairn/domain"
+	"github.com/cairnhq/cairn/domain/thread"
+	"github.com/cairnhq/cairn/projections/openeffects"
+	"github.com/cairnhq/cairn/streams"
+)
+
+// The claiming of calls.
+const (
+	takeAtOnce  = 64
+	listAtMost  = 10_000
+	offerWithin = 20 * time.Second // for an intent to become a frame, else somebody tries again
+)
+
+// claim takes the open calls of the devices whose newest socket is here, when the model changes, when a
+// device connects, and once in a while.
+func (g *Gateway) claim(ctx context.Context) error {
+	ticker := time.NewTicker(g.Timing.Sweep)
+	defer ticker.Stop()
+	doubt := false // a Take failed: it may have claimed something all the same
+	for {
+		changed := g.Waiter.Changed(openeffects.Name)
+		full, err := g.take(ctx, doubt)
+		if err != nil && ctx.Err() == nil {
+			g.Log.Warn("claiming the calls of devices failed, trying again", "error", err)
+		}
+		doubt = err != nil
+		if full {
+			continue
+		}
+		select {
+		case <-changed:
+		case <-g.woken:
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// take claims what there is and offers each call on its own.
+func (g *Gateway) take(ctx context.Context, doubt bool) (full bool, err error) {
+	if doubt {
+		if err := g.reconcile(ctx); err != nil {
+			return false, err
+		}
+	}
+	keys := g.sessions.here()
+	if len(keys) == 0 {
+		return false, nil
+	}
+	pairs := make([]string, len(keys))
+	for i, k := range keys {
+		pairs[i] = openeffects.DevicePair(k.scope, k.device)
+	}
+	effects, err := g.Effects.Take(ctx, g.id, []string{thread.EffectDevice}, pairs, takeAtOnce)
+	if err != nil {
+		return false, err
+	}
+	for _, e := range effects {
+		g.calls.hold(e.Scope, e.ID)
+		if !g.gate.Go(func() { g.offer(e) }) {
+			return false, nil
+		}
+	}
+	return len(effects) == takeAtOnce, nil
+}
+
+// reconcile gives back the claims that nobody here knows of.
+func (g *Gateway) reconcile(ctx context.Context) error {
+	claimed, err := g.Effects.List(ctx, "", listAtMost)
+	if err != nil {
+		return err
+	}
+	for _, c := range claimed {
+		if c.Worker == g.id && !g.calls.held(c.Scope, c.ID) {
+			if err := g.Effects.Release(ctx, g.id, c.Scope, c.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// offer brings a claimed call to its device: the command first, then who waits, then the frame.
+func (g *Gateway) offer(e openeffects.Effect) {
+	ctx, cancel := context.WithTimeout(g.life, offerWithin)
+	defer cancel()
+	c, fields, err := g.prepare(ctx, e)
+	if err == nil {
+		err = g.begin(ctx, c)
+	}
+	var rejected *domain.Rejection
+	switch {
+	case err == nil:
+	case errors.As(err, &rejected) && rejected.Code == thread.CodeStarted:
+		g.unknown(c)
+		return
+	case errors.As(err, &rejected), errors.Is(err, streams.ErrScopeErased):
+		g.calls.let(e.Scope, e.ID) // it has its outcome; the event that says so takes it out of the model
+		return
+	default:
+		if !errors.Is(err, errGone) {
+			g.Log.Warn("offering a call failed, giving it back", "call", e.ID, "error", err)
+		}
+		g.release(e.Scope, e.ID)
+		return
+	}
+	frame, err := callFrame(c, fields, g.Now().Add(thread.OfferDeadline).UTC().Format(time.RFC3339Nano))
+	if err != nil {
+		// The deadline ends it, in words that the model reads.
+		g.Log.Error("a call can't be sent", "call", e.ID, "error", err)
+		return
+	}
+	g.calls.wait(c)
+	c.session.sendBytes(frame)
+	if c.session.closed.Load() { // its calls may have been collected just before this one was registered
+		g.abandon(c.session)
+	}
+}
+
+// prepare reads what is to be done and finds the socket for it.
+func (g *Gateway) prepare(ctx context.Context, e openeffects.Effect) (*call, json.RawMessage, error) {
+	s := g.sessions.of(deviceKey{e.Scope, e.Device})
+	if s == nil || s.closed.Load() {
+		return nil, nil, errGone
+	}
+	if newest, err := s.newest(ctx); err != nil || !newest {
+		return nil, nil, errors.Join(err, errGone)
+	}
+	step, payload, err := g.intent(ctx, e)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &call{
+		scope: e.Scope, thread: e.Stream.ID(), id: e.ID, step: step, session: s, seq: e.Version,
+		updated: rowOf(payload.Fields), started: !step.Repeatable && !s.said().Journal,
+	}, payload.Fields, nil
+}
+
+// intent reads the event that asked for an effect.
+func (g *Gateway) intent(ctx context.Context, e openeffects.Effect) (thread.Step, thread.Payload, error) {
+	key := streams.StreamKey{Scope: e.Scope, Stream: e.Stream}
+	rows, err := g.Events.After(ctx, key, e.Version-1, 1)
+	if err != nil {
+		return thread.Step{}, thread.Payload{}, err
+	}
+	if len(rows) == 0 || rows[0].Version != e.Version {
+		return thread.Step{}, thread.Payload{}, fmt.Errorf("live: event %d of %s is not stored yet", e.Version, e.Stream)
+	}
+	event, err := g.Schema.Open(ctx, g.Keys, rows[0])
+	if err != nil {
+		return thread.Step{}, thread.Payload{}, err
+	}
+	step, payload, ok := stepOf(event)
+	if !ok {
+		return step, payload, fmt.Errorf("live: a %T asks for no step", event)
+	}
+	return step, payload, nil
+}
+
+// begin says in the log that the call goes out. Each claim says it anew, under an id of its own: the answer
+// to an earlier claim's would prove nothing.
+func (g *Gateway) begin(ctx context.Context, c *call) error {
+	_, err := g.insist(ctx, streams.Command{
+		Scope: c.scope, ID: uuid.NewString(),
+		Actor: domain.Actor{Kind: domain.ActorWorker, ID: g.id, Device: c.step.DeviceID, Run: c.step.RunID},
+		Body: thread.OfferCall{
+			On: thread.On{Thread: c.thread}, CallID: c.step.CallID, Step: c.step.Number,
+			DeviceID: c.step.DeviceID, Started: c.started,
+		},
+	})
+	return err
+}
+
+// abandon decides what becomes of the calls of a socket that is gone: those that may be sent again are given
+// back, the others end, since nobody knows what the device did.
+func (g *Gateway) abandon(s *session) {
+	for _, c := range g.calls.leave(s) {
+		if c.started {
+			g.gate.Go(func() { g.unknown(c) })
+			continue
+		}
+		g.gate.Go(func() { g.release(c.scope, c.id) })
+	}
+}
+
+// unknown ends a step that was begun and whose outcome nobody will tell.
+func (g *Gateway) unknown(c *call) {
+	defer g.calls.let(c.scope, c.id)
+	_, err := g.insist(g.life, streams.Command{
+		Scope: c.scope, ID: streams.CommandID(c.scope, "unknown:"+c.id),
+		Actor: domain.Actor{Kind: domain.ActorWorker, ID: g.id, Run: c.step.RunID},
+		Body: thread.FailStep{
+			On: thread.On{Thread: c.thread}, CallID: c.step.CallID, Step: c.step.Number, Reason: thread.OutcomeUnknown,
+			Result: thread.Result{Text: "the device was sent this, but its connection ended before it answered: " +
+				"it may or may not have been done. Look before you repeat it."},
+		},
+	})
+	var rejected *domain.Rejection
+	if err != nil && !errors.As(err, &rejected) && g.life.Err() == nil {
+		g.Log.Warn("ending a call failed", "call", c.id, "error", err)
+	}
+}
+
+// release gives a claim back, so that it is offered again, here or elsewhere.
+func (g *Gateway) release(scope domain.Scope, id string) {
+	defer g.calls.let(scope, id)
+	for g.life.Err() == nil {
+		ctx, cancel := context.WithTimeout(g.life, 5*time.Second)
+		err := g.Effects.Release(ctx, g.id, scope, id)
+		cancel()
+		if err == nil {
+			return
+		}
+		g.Log.Warn("giving a call back failed, trying again", "call", id, "error", err)
+		if pause(g.life, time.Second) != nil {
+			return
+		}
+	}
+}
+
+// rowOf is the id of the row that a step's fields name.
+func rowOf(fields json.RawMessage) string {
+	var f struct {
+		Data struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	if json.Unmarshal(fields, &f) != nil {
+		return ""
+	}
+	return f.Data.ID
+}

@@ -1,0 +1,53 @@
+package live
+
+import (
+	"context"
+	"time"
+
+	"github.com/cairnhq/cairn/domain"
+	"github.com/cairnhq/cairn/projections/openeffects"
+	"github.com/cairnhq/cairn/projections/work"
+	"github.com/cairnhq/cairn/streams"
+)
+
+// Events are the stored events (projections/events).
+type Events interface {
+	// CatchUp answers a stream's events after a version and, of the same snapshot, the place in the log from
+	// which on it lacks some.
+	CatchUp(ctx context.Context, scope domain.Scope, stream domain.Stream, after uint64) ([]streams.Recorded, streams.Checkpoint, error)
+	// After answers the oldest events of a stream after a version.
+	After(ctx context.Context, key streams.StreamKey, version uint64, limit int) ([]streams.Recorded, error)
+	// Run answers the events of a run.
+	Run(ctx context.Context, scope domain.Scope, run string) ([]streams.Recorded, error)
+	// Head answers the newest position of a scope.
+	Head(ctx context.Context, scope domain.Scope) (streams.Position, error)
+}
+
+// Changes wakes who waits for a read model (projections.Waiter).
+type Changes interface {
+	// Changed is closed when the model changes next.
+	Changed(model string) <-chan struct{}
+}
+
+// Effects are the open effects and their claims (projections/openeffects).
+type Effects interface {
+	Take(ctx context.Context, worker string, kinds, devices []string, limit int) ([]openeffects.Effect, error)
+	Release(ctx context.Context, worker string, scope domain.Scope, id string) error
+	List(ctx context.Context, scope domain.Scope, limit int) ([]openeffects.Claimed, error)
+}
+
+// Work are the tables of workers and of where devices are (projections/work).
+type Work interface {
+	Touch(ctx context.Context, worker string) error
+	Leave(ctx context.Context, worker string) error
+	Online(ctx context.Context, scope domain.Scope, device, gateway, socket string, journal bool) error
+	Offline(ctx context.Context, scope domain.Scope, device, socket string) error
+	Presence(ctx context.Context, scope domain.Scope) ([]work.Presence, error)
+}
+
+// Principal is who holds a token.
+type Principal struct {
+	UserID    string
+	Scope     domain.Scope
+	ExpiresAt time.Time
+}

@@ -1,0 +1,251 @@
+package live
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/olahol/melody"
+
+	"github.com/cairnhq/cairn/domain"
+)
+
+// The codes that a socket is closed with.
+const (
+	closePolicy   = melody.ClosePolicyViolation // not allowed, or no hello in time
+	closeGarbage  = melody.CloseInvalidFramePayloadData
+	closeRestart  = melody.CloseServiceRestart // connect again and repeat what has no end
+	closeReplaced = 4001                       // the same device connected again
+	closeSlow     = 4008                       // read faster; connect again and repeat what has no end
+)
+
+// malformedInARow closes a socket.
+const malformedInARow = 5
+
+// session is one socket of a user. It has one reader (melody's), one writer, and what its requests run.
+type session struct {
+	gateway *Gateway
+	id      string
+	scope   domain.Scope
+	user    string
+	conn    *conn
+	socket  *melody.Session
+	outbox  *outbox
+
+	ctx    context.Context //nolint:containedctx // the socket's life, which no call frame spans
+	cancel context.CancelFunc
+	gate   gate // what runs for this socket
+	closed atomic.Bool
+	inHand atomic.Int64 // bytes of results that are being recorded
+	reason atomic.Pointer[closing]
+
+	malformed int                 // in a row; the reader's
+	unknown   map[string]struct{} // unknown types that were answered; the reader's
+
+	mu       sync.Mutex
+	hello    *hello // nil: not said yet
+	deadline *time.Timer
+	requests requests
+}
+
+type closing struct {
+	code int
+	text string
+}
+
+func (g *Gateway) newSession(who Principal) *session {
+	s := &session{
+		gateway: g, id: "socket-" + rand.Text(), scope: who.Scope, user: who.UserID,
+		outbox: newOutbox(), unknown: map[string]struct{}{}, requests: newRequests(),
+	}
+	s.conn = &conn{guard: guard{limit: maxFrame, oversized: s.oversized}}
+	s.ctx, s.cancel = context.WithCancel(g.life)
+	return s
+}
+
+// opened starts what belongs to a socket. Melody calls it before it reads.
+func (s *session) opened(socket *melody.Session) {
+	s.socket = socket
+	context.AfterFunc(s.ctx, func() { _ = s.conn.shut() }) // whatever else happens, the socket's life ends it
+	s.gate.Go(s.write)
+	s.gate.Go(s.ping)
+	s.gate.Go(s.chats)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deadline = time.AfterFunc(s.gateway.Timing.Hello, func() {
+		s.close(closePolicy, "no device_hello came in time")
+	})
+}
+
+// ended stops all of it and waits for it.
+func (s *session) ended() {
+	s.closed.Store(true)
+	s.mu.Lock()
+	s.deadline.Stop()
+	s.mu.Unlock()
+	s.gateway.offline(s)
+	s.outbox.close()
+	s.cancel()
+	_ = s.conn.shut() // the other side is gone, or has had its time
+	s.gate.close()
+	s.gate.wait()
+}
+
+// close says why and closes; what is queued leaves before.
+func (s *session) close(code int, text string) {
+	if !s.reason.CompareAndSwap(nil, &closing{code, text}) {
+		return
+	}
+	s.closed.Store(true)
+	s.outbox.close()
+}
+
+// write is the one writer.
+func (s *session) write() {
+	for {
+		frames, more := s.outbox.take()
+		if len(frames) > 0 {
+			if s.conn.writeTexts(frames) != nil {
+				break
+			}
+			continue
+		}
+		if !more {
+			break
+		}
+		select {
+		case <-s.outbox.wake:
+		case <-s.ctx.Done():
+			return
+		}
+	}
+	why := s.reason.Load()
+	if why == nil {
+		why = &closing{melody.CloseNormalClosure, ""}
+	}
+	// A socket that is closed already says so, and is.
+	_ = s.socket.CloseWithMsg(melody.FormatCloseMessage(why.code, why.text))
+}
+
+// send queues a frame.
+func (s *session) send(frame any) { s.sendBytes(encode(frame)) }
+
+func (s *session) sendBytes(frame []byte) {
+	if !s.outbox.push(frame) {
+		s.reason.CompareAndSwap(nil, &closing{closeSlow, "frames were not read in time: connect again and repeat what has no end yet"})
+		s.closed.Store(true)
+	}
+}
+
+func (s *session) fail(f errorFrame) {
+	f.Type = "error"
+	s.send(f)
+}
+
+// ping is for clients that do not know WebSocket's own.
+func (s *session) ping() {
+	ticker := time.NewTicker(s.gateway.Timing.Ping)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			s.send(pingFrame{Type: "ping"})
+			if _, err := s.newest(s.ctx); err != nil && s.ctx.Err() == nil {
+				s.gateway.Log.Warn("looking for a newer socket failed", "error", err)
+			}
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *session) oversized(size int64) {
+	s.fail(errorFrame{Code: domain.CodeTooLarge, Message: fmt.Sprintf("a frame may have %d bytes, this one has at least %d", maxFrame, size)})
+}
+
+// text takes a text frame. It never waits: what takes time runs beside the reader, which must see pongs.
+func (s *session) text(frame []byte) {
+	if !s.conn.guard.whole() || s.closed.Load() {
+		return
+	}
+	if !utf8.Valid(frame) {
+		s.garbage("the frame is not valid UTF-8")
+		return
+	}
+	var head struct {
+		Type *string `json:"type"`
+	}
+	if err := json.Unmarshal(frame, &head); err != nil {
+		s.garbage("the frame is not a JSON object with a type")
+		return
+	}
+	if head.Type == nil || *head.Type == "" {
+		s.garbage("the frame has no type")
+		return
+	}
+	s.dispatch(*head.Type, frame)
+}
+
+func (s *session) binary([]byte) {
+	if s.conn.guard.whole() && !s.closed.Load() {
+		s.garbage("frames are JSON text, this one is binary")
+	}
+}
+
+func (s *session) garbage(why string) {
+	s.malformed++
+	s.fail(errorFrame{Code: "malformed", Message: why})
+	if s.malformed >= malformedInARow {
+		s.close(closeGarbage, "too many malformed frames in a row")
+	}
+}
+
+// dispatch hands a frame to what understands it.
+func (s *session) dispatch(kind string, frame []byte) {
+	if s.said() == nil && kind != "device_hello" && kind != "ping" && kind != "pong" {
+		s.close(closePolicy, "the first frame must be device_hello")
+		return
+	}
+	var err error
+	switch kind {
+	case "device_hello":
+		err = s.greet(frame)
+	case "chat_request", "home_request", "floating_request":
+		err = s.ask(kind, frame)
+	case "cancel":
+		err = s.stop(frame)
+	case "tool_result":
+		err = s.result(frame)
+	case "tool_ack", "pong":
+	case "ping":
+		s.send(pingFrame{Type: "pong"})
+	default:
+		s.unknownType(kind)
+	}
+	if err != nil {
+		s.garbage(err.Error())
+		return
+	}
+	s.malformed = 0
+}
+
+// unknownType is answered once; the memory of what was answered is bounded.
+func (s *session) unknownType(kind string) {
+	const remembered = 64
+	if _, ok := s.unknown[kind]; ok || len(s.unknown) >= remembered {
+		return
+	}
+	s.unknown[kind] = struct{}{}
+	s.fail(errorFrame{Code: "unknown_type", Message: fmt.Sprintf("frames of type %.40q are not known here", kind)})
+}
+
+func (s *session) said() *hello {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hello
+}
