@@ -152,6 +152,11 @@ func (g *Gateway) introduce(s *session, h *hello) {
 	_, err := g.insist(s.ctx, streams.Command{
 		Scope: s.scope, ID: uuid.NewString(), Body: command, Actor: s.actor(),
 	})
+	var rejected *domain.Rejection
+	if errors.As(err, &rejected) && rejected.Code == domain.CodeScopeErased {
+		s.close(closePolicy, "the account was erased")
+		return
+	}
 	if err != nil && s.ctx.Err() == nil {
 		g.Log.Warn("recording what a device said failed", "device", h.device, "error", err)
 	}

@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"time"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/projections/openeffects"
@@ -43,11 +42,4 @@ type Work interface {
 	Online(ctx context.Context, scope domain.Scope, device, gateway, socket string, journal bool) error
 	Offline(ctx context.Context, scope domain.Scope, device, socket string) error
 	Presence(ctx context.Context, scope domain.Scope) ([]work.Presence, error)
-}
-
-// Principal is who holds a token.
-type Principal struct {
-	UserID    string
-	Scope     domain.Scope
-	ExpiresAt time.Time
 }

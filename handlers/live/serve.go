@@ -3,19 +3,22 @@ package live
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/olahol/melody"
+
+	"github.com/cairnhq/cairn/handlers/accounts"
 )
 
 // Verifier tells who holds a token or a ticket.
 type Verifier interface {
 	// Verify reads an access token.
-	Verify(accessToken string) (Principal, error)
+	Verify(accessToken string) (accounts.Principal, error)
 	// Redeem takes a single-use ticket.
-	Redeem(ctx context.Context, ticket string) (Principal, error)
+	Redeem(ctx context.Context, ticket string) (accounts.Principal, error)
 }
 
 // keySession is where melody keeps a socket's session.
@@ -46,6 +49,12 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	defer g.sockets.leave()
 	who, early, err := g.authenticate(r)
+	if err != nil && !errors.Is(err, accounts.ErrToken) {
+		g.Log.WarnContext(r.Context(), "who asks could not be found out", "error", err)
+		w.Header().Set("Retry-After", "1")
+		problem(w, http.StatusServiceUnavailable, "unavailable", "who you are can't be checked now: try again")
+		return
+	}
 	if err != nil && early {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		problem(w, http.StatusUnauthorized, "unauthorized", "the token or ticket is missing, wrong or no longer valid")
@@ -68,7 +77,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // authenticate says who asks, and whether a refusal can be seen before the upgrade.
-func (g *Gateway) authenticate(r *http.Request) (who Principal, early bool, err error) {
+func (g *Gateway) authenticate(r *http.Request) (who accounts.Principal, early bool, err error) {
 	if header := r.Header.Get("Authorization"); header != "" {
 		token, _ := strings.CutPrefix(header, "Bearer ")
 		who, err = g.Accounts.Verify(token)

@@ -13,6 +13,7 @@ import (
 	"github.com/olahol/melody"
 
 	"github.com/cairnhq/cairn/domain"
+	"github.com/cairnhq/cairn/handlers/accounts"
 )
 
 // The codes that a socket is closed with.
@@ -58,7 +59,7 @@ type closing struct {
 	text string
 }
 
-func (g *Gateway) newSession(who Principal) *session {
+func (g *Gateway) newSession(who accounts.Principal) *session {
 	s := &session{
 		gateway: g, id: "socket-" + rand.Text(), scope: who.Scope, user: who.UserID,
 		outbox: newOutbox(), unknown: map[string]struct{}{}, requests: newRequests(),
