@@ -1,0 +1,146 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"github.com/cairnhq/cairn/handlers/accounts"
+)
+
+// What a request's context carries, by echo's keys.
+const (
+	keyTrace     = "trace"
+	keyPrincipal = "principal"
+)
+
+// traceShape is what a caller's own request id may look like; another is replaced.
+func traceShape() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`) }
+
+// identify gives the request an id: the caller's, if it is one, else a new one.
+func (s *server) identify(next echo.HandlerFunc) echo.HandlerFunc {
+	shape := traceShape()
+	return func(c echo.Context) error {
+		id := c.Request().Header.Get(echo.HeaderXRequestID)
+		if !shape.MatchString(id) {
+			id = uuid.NewString()
+		}
+		c.Set(keyTrace, id)
+		header := c.Response().Header()
+		header.Set(echo.HeaderXRequestID, id)
+		header.Set("X-Content-Type-Options", "nosniff")
+		return next(c)
+	}
+}
+
+func traceID(c echo.Context) string {
+	id, _ := c.Get(keyTrace).(string)
+	return id
+}
+
+// access logs one line per request: the route, never its query, its headers or its body.
+func (s *server) access(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		began := s.Now()
+		if err := next(c); err != nil {
+			c.Error(err)
+		}
+		route := c.Path()
+		if route == "" {
+			route = "(none)"
+		}
+		s.Log.InfoContext(c.Request().Context(), "http", "method", c.Request().Method, "route", route, "status", c.Response().Status,
+			"bytes", c.Response().Size, "ms", s.Now().Sub(began).Milliseconds(), "trace_id", traceID(c), "scope", string(principal(c).Scope))
+		return nil
+	}
+}
+
+func (s *server) panicked(c echo.Context, err error, stack []byte) error {
+	s.Log.ErrorContext(c.Request().Context(), "a handler panicked", "error", err, "stack", string(stack), "trace_id", traceID(c))
+	return fail("internal", "something broke on our side")
+}
+
+// authenticate lets in who has an access token. It stands in a header only: a query ends up in logs.
+func (s *server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		scheme, token, _ := strings.Cut(c.Request().Header.Get(echo.HeaderAuthorization), " ")
+		if !strings.EqualFold(scheme, "bearer") || token == "" {
+			return fail("unauthorized", "send the access token as Authorization: Bearer …")
+		}
+		p, err := s.Accounts.Verify(strings.TrimSpace(token))
+		if err != nil {
+			return fail("unauthorized", "the access token is wrong or expired")
+		}
+		c.Set(keyPrincipal, p)
+		return next(c)
+	}
+}
+
+func principal(c echo.Context) accounts.Principal {
+	p, _ := c.Get(keyPrincipal).(accounts.Principal)
+	return p
+}
+
+func (s *server) limitCommands(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if err := s.commands.admit(c, principal(c).UserID); err != nil {
+			return err
+		}
+		return next(c)
+	}
+}
+
+func (s *server) limitSessions(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if err := s.sessions.admit(c, c.RealIP()); err != nil {
+			return err
+		}
+		return next(c)
+	}
+}
+
+// json answers with a value, characters as they are.
+func (s *server) json(c echo.Context, status int, v any) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("rest: encode an answer: %w", err)
+	}
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	return c.Blob(status, echo.MIMEApplicationJSON, b.Bytes())
+}
+
+// etag answers 304 where the caller has that version; done says that it did.
+func etag(c echo.Context, version uint64) (done bool, err error) {
+	tag := fmt.Sprintf("%q", fmt.Sprintf("v%d", version))
+	c.Response().Header().Set("ETag", tag)
+	if c.Request().Method != http.MethodGet || !listed(c.Request().Header.Get("If-None-Match"), tag) {
+		return false, nil
+	}
+	return true, c.NoContent(http.StatusNotModified)
+}
+
+// ifMatch refuses a write that was meant for another version. Without the header every version will do.
+func ifMatch(c echo.Context, version uint64) error {
+	want := c.Request().Header.Get("If-Match")
+	if want == "" || listed(want, fmt.Sprintf("%q", fmt.Sprintf("v%d", version))) {
+		return nil
+	}
+	return fail("precondition_failed", fmt.Sprintf("the newest version is %d", version))
+}
+
+func listed(header, tag string) bool {
+	for one := range strings.SplitSeq(header, ",") {
+		if one = strings.TrimSpace(one); one == "*" || one == tag {
+			return true
+		}
+	}
+	return false
+}

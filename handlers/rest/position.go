@@ -1,0 +1,72 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/cairnhq/cairn/projections"
+	"github.com/cairnhq/cairn/streams"
+)
+
+// HeaderPosition carries where the caller's scope stood: after a write, or at least at a read.
+const HeaderPosition = "Position"
+
+// glance is how long a read looks for the newest position without being asked to.
+const glance = 100 * time.Millisecond
+
+// await waits until the models have the request's min_position, and sets the answer's Position: one that
+// the models have already when they are read afterwards, and so a safe "after" for a subscription.
+func (s *server) await(c echo.Context, q *query, models ...string) error {
+	ctx, scope := c.Request().Context(), principal(c).Scope
+	at := streams.Position{Scope: scope}
+	if text, ok := q.values["min_position"]; ok {
+		p, err := streams.ParsePosition(text)
+		if err != nil {
+			return fail("malformed_position", "min_position is not a text that a Position header carried")
+		}
+		if p.Scope != scope {
+			return fail("foreign_position", "min_position belongs to another scope")
+		}
+		if err := s.Waiter.Wait(ctx, p, models...); err != nil {
+			return s.notThere(ctx, p, err)
+		}
+		at = p
+	}
+	head, err := s.Events.Head(ctx, scope)
+	if err != nil {
+		return err
+	}
+	if head.Position > at.Position {
+		// A model that is behind events answers with what it surely has.
+		short, cancel := context.WithTimeout(ctx, glance)
+		defer cancel()
+		if s.Waiter.Wait(short, head, models...) == nil {
+			at = head
+		}
+	}
+	setPosition(c, at)
+	return nil
+}
+
+// notThere says of a model that is behind where the caller wants it and how far it is.
+func (s *server) notThere(ctx context.Context, want streams.Position, err error) error {
+	var behind *projections.Behind
+	if !errors.As(err, &behind) {
+		return err
+	}
+	p := &problem{Code: "behind", Detail: behind.Error(), MinPosition: want.String(), retryAfter: time.Second,
+		Numbers: map[string]int64{"wanted_offset": behind.Want, "reached_offset": behind.Next, "wanted_position": int64(want.Position)}}
+	// What events has is also what the model has, unless it lags behind events.
+	if head, err := s.Events.Head(ctx, want.Scope); err == nil && (head.Position == 0 || head.Offset < behind.Next) {
+		p.Position = head.String()
+		p.Numbers["reached_position"] = int64(head.Position)
+	}
+	return p
+}
+
+func setPosition(c echo.Context, p streams.Position) {
+	c.Response().Header().Set(HeaderPosition, p.String())
+}

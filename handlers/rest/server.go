@@ -1,0 +1,174 @@
+package rest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+
+	"github.com/cairnhq/cairn/domain"
+	"github.com/cairnhq/cairn/handlers/accounts"
+	"github.com/cairnhq/cairn/handlers/live"
+	"github.com/cairnhq/cairn/projections/devices"
+	"github.com/cairnhq/cairn/projections/events"
+	"github.com/cairnhq/cairn/projections/openeffects"
+	"github.com/cairnhq/cairn/projections/runs"
+	"github.com/cairnhq/cairn/projections/threads"
+	"github.com/cairnhq/cairn/projections/work"
+	"github.com/cairnhq/cairn/streams"
+	"github.com/cairnhq/cairn/streams/codec"
+)
+
+// Accounts are who may come in (handlers/accounts).
+type Accounts interface {
+	Register(ctx context.Context, email, password string) (accounts.Account, accounts.Tokens, error)
+	Login(ctx context.Context, email, password, remote string) (accounts.Account, accounts.Tokens, error)
+	Refresh(ctx context.Context, refreshToken string) (accounts.Tokens, error)
+	Logout(ctx context.Context, refreshToken string) error
+	Verify(accessToken string) (accounts.Principal, error)
+	Ticket(ctx context.Context, p accounts.Principal) (accounts.Ticket, error)
+	Me(ctx context.Context, p accounts.Principal) (accounts.Account, error)
+	Erase(ctx context.Context, p accounts.Principal) error
+}
+
+// Waiter waits until a read model has a position (projections.Waiter).
+type Waiter interface {
+	Wait(ctx context.Context, p streams.Position, models ...string) error
+	Changed(model string) <-chan struct{}
+}
+
+// Follower tells a run as it happens (live.Gateway).
+type Follower interface {
+	Follow(ctx context.Context, scope domain.Scope, thread, run string, from live.FollowFrom) <-chan live.Output
+}
+
+// Embedder makes vectors of texts (handlers/effects/embed).
+type Embedder interface {
+	Embed(ctx context.Context, text string) ([]float32, error)
+}
+
+// Check is one thing that readiness looks at.
+type Check struct {
+	Name   string
+	Detail string
+	Err    error
+}
+
+// Config is what the interface stands on. All but PublicURL, Now, Log, Limits and Readiness is needed.
+type Config struct {
+	Accounts Accounts
+	Asker    streams.Asker
+	Events   *events.Model
+	Threads  *threads.Model
+	Runs     *runs.Model
+	Devices  *devices.Model
+	Effects  *openeffects.Model
+	Work     *work.Tables
+	Waiter   Waiter
+	Schema   *codec.Schema
+	Keys     streams.Keys
+	Gateway  Follower
+	Embedder Embedder
+
+	PublicURL string                        // such as https://cairn.example, in front of problem types; empty: they are relative
+	Readiness func(context.Context) []Check // nil: always ready
+	Limits    Limits
+	Now       func() time.Time
+	Log       *slog.Logger
+}
+
+type server struct {
+	Config
+	kinds    table
+	commands *limiter
+	sessions *limiter
+}
+
+// New is the handler of every path below /api/v1 but the sockets, and of /healthz, /readyz and /problems.
+func New(c Config) (http.Handler, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	c.Limits = c.Limits.filled()
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	c.PublicURL = strings.TrimSuffix(c.PublicURL, "/")
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Readiness == nil {
+		c.Readiness = func(context.Context) []Check { return nil }
+	}
+	s := &server{Config: c, kinds: newTable()}
+	var err1, err2 error
+	s.commands, err1 = newLimiter("commands", c.Limits.Commands, c.Limits.CommandBurst, c.Limits.Keys, c.Now)
+	s.sessions, err2 = newLimiter("sessions", c.Limits.Sessions, c.Limits.SessionBurst, c.Limits.Keys, c.Now)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	e := echo.New()
+	e.HTTPErrorHandler = s.onError
+	// The address of the connection; a proxy in front must be trusted explicitly before its word counts.
+	e.IPExtractor = echo.ExtractIPDirect()
+	e.Use(s.identify, s.access, middleware.RecoverWithConfig(middleware.RecoverConfig{DisablePrintStack: true, LogErrorFunc: s.panicked}))
+	s.routes(e)
+	return e, nil
+}
+
+func (c Config) validate() error {
+	missing := map[string]bool{
+		"Accounts": c.Accounts == nil, "Asker": c.Asker == nil, "Events": c.Events == nil, "Threads": c.Threads == nil, "Runs": c.Runs == nil,
+		"Devices": c.Devices == nil, "Effects": c.Effects == nil, "Work": c.Work == nil, "Waiter": c.Waiter == nil, "Schema": c.Schema == nil,
+		"Keys": c.Keys == nil, "Gateway": c.Gateway == nil, "Embedder": c.Embedder == nil,
+	}
+	var errs []error
+	for name, is := range missing {
+		if is {
+			errs = append(errs, fmt.Errorf("rest: no %s", name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s *server) routes(e *echo.Echo) {
+	e.GET("/healthz", s.healthz)
+	e.GET("/readyz", s.readyz)
+	e.GET("/problems/:code", s.problemTypes)
+
+	open := e.Group("/api/v1", s.limitSessions)
+	open.POST("/accounts", s.register)
+	open.POST("/sessions", s.login)
+	open.POST("/sessions/refresh", s.refresh)
+	open.DELETE("/sessions", s.logout)
+
+	own := e.Group("/api/v1", s.authenticate)
+	own.GET("/me", s.me)
+	own.GET("/threads", s.listThreads)
+	own.GET("/threads/:thread", s.getThread)
+	own.GET("/threads/:thread/timeline", s.timeline)
+	own.GET("/threads/:thread/head", s.threadHead)
+	own.GET("/threads/:thread/last", s.lastItem)
+	own.GET("/threads/:thread/last-message", s.lastMessage)
+	own.GET("/threads/:thread/runs", s.listRuns)
+	own.GET("/requests/:request", s.getRequest)
+	own.GET("/runs/:run", s.getRun)
+	own.GET("/devices", s.listDevices)
+	own.GET("/devices/:device", s.getDevice)
+	own.GET("/events", s.scopeEvents)
+	own.GET("/effects", s.openEffects)
+
+	limited := e.Group("/api/v1", s.authenticate, s.limitCommands)
+	limited.DELETE("/me", s.erase)
+	limited.POST("/ws/tickets", s.ticket)
+	limited.POST("/threads", s.createThread)
+	limited.PATCH("/threads/:thread", s.renameThread)
+	limited.POST("/runs/:run/cancel", s.cancelRun)
+	limited.POST("/chat", s.chat)
+	limited.POST("/storage/vectors/embed", s.embed)
+}

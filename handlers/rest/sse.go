@@ -1,0 +1,100 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/cairnhq/cairn/domain/thread"
+	"github.com/cairnhq/cairn/handlers/live"
+)
+
+// accepts reports whether the caller asked for that media type by name.
+func accepts(c echo.Context, want string) bool {
+	for part := range strings.SplitSeq(c.Request().Header.Get(echo.HeaderAccept), ",") {
+		if kind, _, err := mime.ParseMediaType(part); err == nil && kind == want {
+			return true
+		}
+	}
+	return false
+}
+
+// streamChat tells the run as Server-Sent Events: the frames of a v3 socket, the event's name their type.
+// They have no ids: who loses the stream sends the request again under its key, and is told from the start.
+func (s *server) streamChat(c echo.Context, p posted) error {
+	header := c.Response().Header()
+	header.Set(echo.HeaderContentType, "text/event-stream")
+	header.Set(echo.HeaderCacheControl, "no-store")
+	header.Set("X-Accel-Buffering", "no")
+	c.Response().WriteHeader(http.StatusOK)
+	c.Response().Flush()
+	ctx, cancel := context.WithCancel(c.Request().Context())
+	defer cancel()
+	outputs := s.Gateway.Follow(ctx, principal(c).Scope, p.SessionID, p.RunID, p.from)
+	ping := time.NewTicker(s.Limits.StreamingPing)
+	defer ping.Stop()
+	for {
+		var piece []byte
+		select {
+		case o, ok := <-outputs:
+			if !ok {
+				return nil
+			}
+			var err error
+			if piece, err = p.event(o); err != nil {
+				return err
+			}
+		case <-ping.C:
+			piece = []byte(": ping\n\n")
+		}
+		if _, err := c.Response().Write(piece); err != nil {
+			return nil // nobody is listening any more
+		}
+		c.Response().Flush()
+	}
+}
+
+// event is an output as an event of the stream.
+func (p posted) event(o live.Output) ([]byte, error) {
+	frame := map[string]any{"request_id": p.RequestID}
+	name := ""
+	switch o.Kind {
+	case live.OutputStart:
+		name, frame["session_id"], frame["run_id"] = "stream_start", p.SessionID, p.RunID
+	case live.OutputDomain:
+		name, frame["domain"] = "floating_domain", o.Text
+	case live.OutputText:
+		name, frame["chunk"] = "stream_text", o.Text
+	case live.OutputBlock:
+		name, frame["block_type"], frame["data"] = "stream_block", o.Block, o.Data
+	case live.OutputRetry:
+		name, frame["block_type"], frame["data"] = "stream_block", "retry", struct{}{}
+	case live.OutputEnd:
+		name, frame["mutations"] = "stream_end", o.Mutations
+		if o.Mutations == nil {
+			frame["mutations"] = []thread.Mutation{}
+		}
+		if o.Error != nil {
+			frame["error"] = o.Error
+		}
+	default:
+		return nil, fmt.Errorf("rest: an output of unknown kind %d", o.Kind)
+	}
+	frame["type"] = name
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "event: %s\ndata: ", name)
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(frame); err != nil {
+		return nil, fmt.Errorf("rest: encode a frame: %w", err)
+	}
+	b.WriteByte('\n')
+	return b.Bytes(), nil
+}

@@ -1,0 +1,272 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/cairnhq/cairn/domain"
+	"github.com/cairnhq/cairn/projections/events"
+	"github.com/cairnhq/cairn/streams"
+)
+
+// The bounds of a timeline's page; limit 0 is all of it, streamed.
+const (
+	defaultEntries = 200
+	maxEntries     = 1000
+	entriesAtOnce  = 500 // read from the database at a time
+)
+
+type entry struct {
+	Seq  uint64 `json:"seq"`
+	At   string `json:"at"`
+	Kind string `json:"kind"`
+	Item any    `json:"item"`
+	Hash string `json:"hash"`
+}
+
+type window struct {
+	Min  uint64 `json:"min_seq"`
+	Max  uint64 `json:"max_seq"`
+	Next uint64 `json:"next_seq"`
+}
+
+// span is what a timeline's answer says besides its entries.
+type span struct {
+	Direction string  `json:"direction"`
+	Start     *uint64 `json:"start_seq"`
+	End       *uint64 `json:"end_seq"`
+	HasOlder  bool    `json:"has_older"`
+	HasNewer  bool    `json:"has_newer"`
+	Window    window  `json:"window"`
+}
+
+// fetch is a request for a part of a timeline.
+type fetch struct {
+	direction string
+	seq       uint64
+	limit     int
+	steps     bool
+	key       streams.StreamKey
+	window    events.Window
+}
+
+func (s *server) timeline(c echo.Context) error {
+	q, err := parameters(c, "direction", "seq", "limit", "steps")
+	if err != nil {
+		return err
+	}
+	f := fetch{direction: q.choice("direction", "tail", "before", "after"), seq: q.number("seq", 0), steps: q.choice("steps", "true", "false") == "true"}
+	limit := q.number("limit", defaultEntries)
+	if limit > maxEntries {
+		q.wrong("limit", fmt.Sprintf("is at most %d, or 0 for everything", maxEntries))
+	}
+	f.limit = int(min(limit, maxEntries))
+	if f.direction == "tail" && q.has("seq") {
+		q.wrong("seq", "belongs to before and after")
+	}
+	if f.direction != "tail" && !q.has("seq") {
+		q.wrong("seq", f.direction+" needs one")
+	}
+	if err := q.err(); err != nil {
+		return err
+	}
+	if f.key, f.window, err = s.history(c, q); err != nil {
+		return err
+	}
+	if f.seq > f.window.Max {
+		return invalid(wrong{Pointer: "seq", Detail: fmt.Sprintf("%d does not exist yet; the newest is %d", f.seq, f.window.Max)})
+	}
+	if done, err := etag(c, f.window.Max); done {
+		return err
+	}
+	if f.limit == 0 {
+		return s.streamTimeline(c, f)
+	}
+	entries, more, err := s.collect(c.Request().Context(), f)
+	if err != nil {
+		return err
+	}
+	return s.json(c, http.StatusOK, struct {
+		span
+		Entries []entry `json:"entries"`
+	}{f.span(entries, more), entries})
+}
+
+// history finds the thread of the path and its window. It is found by its events, so a thread whose first
+// event is there is there.
+func (s *server) history(c echo.Context, q *query) (streams.StreamKey, events.Window, error) {
+	name, err := id(c, "thread")
+	if err != nil {
+		return streams.StreamKey{}, events.Window{}, err
+	}
+	if err := s.await(c, q, modelEvents); err != nil {
+		return streams.StreamKey{}, events.Window{}, err
+	}
+	key := streams.StreamKey{Scope: principal(c).Scope, Stream: domain.NewStream("thread", name)}
+	w, err := s.Events.Window(c.Request().Context(), key)
+	return key, w, err
+}
+
+// collect reads the entries of a page, and whether there is one more in its direction.
+func (s *server) collect(ctx context.Context, f fetch) (entries []entry, more bool, err error) {
+	entries = []entry{}
+	o := s.opener(f.key.Scope)
+	ascending := f.direction == "after"
+	cursor := f.seq
+	if f.direction == "tail" {
+		cursor = f.window.Next
+	}
+	for {
+		var rows []streams.Recorded
+		ask := min(f.limit-len(entries)+1, entriesAtOnce)
+		if !f.steps {
+			ask = max(ask, 50) // most rows are steps
+		}
+		if ascending {
+			rows, err = s.Events.After(ctx, f.key, cursor, ask)
+		} else if cursor > f.window.Min {
+			rows, err = s.Events.Before(ctx, f.key, cursor, ask)
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		got := len(rows)
+		for range rows {
+			// From the cursor on: the first of an ascending page, the last of a descending one.
+			r := rows[0]
+			if ascending {
+				rows = rows[1:]
+			} else {
+				r, rows = rows[len(rows)-1], rows[:len(rows)-1]
+			}
+			cursor = r.Version
+			if r.Version > f.window.Max {
+				got = 0 // committed after this answer's window
+				break
+			}
+			e, is, err := o.entry(ctx, r, f.steps)
+			if err != nil {
+				return nil, false, err
+			}
+			if !is {
+				continue
+			}
+			if len(entries) == f.limit {
+				more = true
+				break
+			}
+			entries = append(entries, e)
+		}
+		if more || got < ask {
+			break
+		}
+	}
+	if !ascending {
+		slices.Reverse(entries)
+	}
+	return entries, more, nil
+}
+
+// entry is an event's row; is says whether it is shown.
+func (o *opener) entry(ctx context.Context, r streams.Recorded, steps bool) (e entry, is bool, err error) {
+	kind, item, err := o.item(ctx, r)
+	if err != nil {
+		return entry{}, false, err
+	}
+	return entry{Seq: r.Version, At: r.At, Kind: kind, Item: item, Hash: hex.EncodeToString(r.Hash)}, steps || kind != kindStep, nil
+}
+
+// span says what lies around the entries.
+func (f fetch) span(entries []entry, more bool) span {
+	a := span{Direction: f.direction, Window: window{f.window.Min, f.window.Max, f.window.Next}}
+	if len(entries) > 0 {
+		a.Start, a.End = &entries[0].Seq, &entries[len(entries)-1].Seq
+	}
+	switch f.direction {
+	case "tail":
+		a.HasOlder = more
+	case "before":
+		a.HasOlder, a.HasNewer = more, f.seq > 0 && f.seq <= f.window.Max
+	case "after":
+		a.HasOlder, a.HasNewer = f.seq >= f.window.Min, more
+	}
+	if f.direction == "before" && f.seq == 0 {
+		a.HasNewer = f.window.Max > 0
+	}
+	return a
+}
+
+// streamTimeline writes all entries as they are read. What fails on the way breaks the connection off: half
+// an answer must not look whole.
+func (s *server) streamTimeline(c echo.Context, f fetch) error {
+	ctx := c.Request().Context()
+	response := c.Response()
+	response.Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+	response.Header().Set(echo.HeaderCacheControl, "no-store")
+	response.WriteHeader(http.StatusOK)
+	last, cursor := f.window.Max, uint64(0)
+	switch f.direction {
+	case "before":
+		last = max(f.seq, 1) - 1
+	case "after":
+		cursor = f.seq
+	}
+	var ends []entry
+	if err := s.writeEntries(ctx, response, s.opener(f.key.Scope), f, cursor, last, &ends); err != nil {
+		s.Log.WarnContext(ctx, "a timeline broke off", "error", err, "trace_id", traceID(c))
+		panic(http.ErrAbortHandler)
+	}
+	tail, err := json.Marshal(f.span(ends, false))
+	if err != nil {
+		return err
+	}
+	_, err = response.Write(append([]byte("],"), append(tail[1:], '\n')...))
+	return err
+}
+
+func (s *server) writeEntries(ctx context.Context, response *echo.Response, o *opener, f fetch, cursor, last uint64, ends *[]entry) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	b.WriteString(`{"entries":[`)
+	for cursor < last {
+		rows, err := s.Events.After(ctx, f.key, cursor, int(min(last-cursor, entriesAtOnce)))
+		if err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			return fmt.Errorf("the events after %d of %s are gone", cursor, f.key.Stream)
+		}
+		for _, r := range rows {
+			cursor = r.Version
+			one, is, err := o.entry(ctx, r, f.steps)
+			if err != nil {
+				return err
+			}
+			if !is {
+				continue
+			}
+			if len(*ends) > 0 {
+				b.WriteByte(',')
+			}
+			if err := e.Encode(one); err != nil {
+				return err
+			}
+			*ends = append((*ends)[:min(len(*ends), 1)], entry{Seq: one.Seq})
+		}
+		if _, err := response.Write(b.Bytes()); err != nil {
+			return err
+		}
+		b.Reset()
+		response.Flush()
+	}
+	_, err := response.Write(b.Bytes())
+	return err
+}
