@@ -94,7 +94,9 @@ func sources(t *testing.T) []goFile {
 		if err != nil {
 			return err
 		}
-		file := goFile{folder: filepath.ToSlash(filepath.Dir(rel)), name: filepath.ToSlash(rel), test: strings.HasSuffix(name, "_test.go"), tree: f}
+		file := goFile{folder: filepath.ToSlash(filepath.Dir(rel)), name: filepath.ToSlash(rel), tree: f}
+		// A folder of help for tests, such as pgtest, counts as a test.
+		file.test = strings.HasSuffix(name, "_test.go") || strings.HasSuffix(file.folder, "test")
 		for _, spec := range f.Imports {
 			imported, err := strconv.Unquote(spec.Path.Value)
 			if err != nil {
