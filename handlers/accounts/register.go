@@ -129,9 +129,10 @@ func user(id string) domain.Actor { return domain.Actor{Kind: domain.ActorUser, 
 
 // normalise makes one text of all ways to write an e-mail address.
 func normalise(email string) (string, error) {
+	readable := utf8.ValidString(email) // lowering would mend it
 	email = strings.ToLower(strings.TrimSpace(email))
 	parsed, err := mail.ParseAddress(email)
-	if err != nil || parsed.Address != email || len(email) > maxEmail || !utf8.ValidString(email) {
+	if err != nil || parsed.Address != email || len(email) > maxEmail || !readable {
 		return email, domain.Reject(domain.CodeInvalid, "this is no e-mail address")
 	}
 	return email, nil

@@ -66,7 +66,9 @@ func Open(pool *pgxpool.Pool, master []byte, now func() time.Time) *Vault {
 	if err != nil {
 		panic(err) // only for a size below 1
 	}
-	return &Vault{pool: pool, master: bytes.Clone(master), now: now, opened: cache}
+	// As Postgres keeps it, so that what is stored compares equal with what was to be stored.
+	stored := func() time.Time { return now().UTC().Truncate(time.Microsecond) }
+	return &Vault{pool: pool, master: bytes.Clone(master), now: stored, opened: cache}
 }
 
 // Fresh reports whether no program has used this vault yet, so that a master key may still be drawn.
