@@ -6,7 +6,9 @@ import (
 	"github.com/cairnhq/cairn/domain"
 )
 
-// Command is a wish about one thread.
+// Command is a wish about one thread. A command about something that is over is harmless: an outcome or a
+// timer that nothing waits for is accepted and changes nothing, whatever else is said below. All but Open
+// and a New PostMessage are rejected "not_found" where there is no such thread.
 //
 //sumtype:decl
 type Command interface {
@@ -41,12 +43,12 @@ func (o On) Target() domain.Stream { return domain.NewStream("thread", o.Thread)
 
 func (On) threadCommand() {}
 
-// Open makes an empty thread.
+// Open makes an empty thread. One that exists: accepted, no events.
 type Open struct {
 	On
 }
 
-// Rename gives the thread a title of 1 to 200 characters.
+// Rename gives the thread a title of 1 to 200 characters; otherwise it is rejected "invalid".
 type Rename struct {
 	On
 	Title Title `json:"-" sealed:"true"`
@@ -54,7 +56,9 @@ type Rename struct {
 
 // PostMessage posts a person's message and asks for a run. New opens the thread and is refused if it
 // exists; without it the thread must exist (not_found). Busy threads queue (at most MaxQueued, then
-// "queue_full"), refuse ("busy") or interrupt.
+// "queue_full"), refuse ("busy") or interrupt: then the active run is cancelled and this one begins before
+// those that wait. A run id in use: rejected "conflict". An empty message or one that is not UTF-8: "invalid";
+// message and history over MaxMessage: "too_large".
 type PostMessage struct {
 	On
 	New      bool    `json:"new,omitempty"`
@@ -67,13 +71,15 @@ type PostMessage struct {
 	Content  Content `json:"-" sealed:"true"`
 }
 
-// Cancel ends a run, active or queued. A run that has ended already: rejected "run_ended".
+// Cancel ends a run, active or queued. A run that has ended already: rejected "run_ended"; one that never
+// was: "not_found", or "run_ended" where the thread has forgotten which runs it had.
 type Cancel struct {
 	On
 	RunID string `json:"run_id"`
 }
 
-// DecideRoute is the outcome of a route effect.
+// DecideRoute is the outcome of a route effect. An empty agent is FallbackAgent. Of another attempt than the
+// one awaited: accepted, no events.
 type DecideRoute struct {
 	On
 	RunID    string `json:"run_id"`
@@ -83,7 +89,7 @@ type DecideRoute struct {
 	Fallback bool   `json:"fallback,omitempty"`
 }
 
-// FailRoute is its other outcome.
+// FailRoute is its other outcome: it is tried again at most MaxRouteAttempts times, then FallbackAgent answers.
 type FailRoute struct {
 	On
 	RunID      string        `json:"run_id"`
@@ -93,7 +99,10 @@ type FailRoute struct {
 	Detail     Detail        `json:"-" sealed:"true"`
 }
 
-// CompleteTurn is the outcome of a turn effect. Calls and Plans have the same order and length.
+// CompleteTurn is the outcome of a turn effect. Calls, Plans and Payloads have the same order and length. It
+// counts as a FailTurn: without a finish reason (truncated); where it says nothing, asks for tools in a turn
+// without, or its plans don't match its calls (malformed). Calls over MaxCalls are dropped with a warning. Of
+// another turn or attempt than the one awaited: accepted, no events.
 type CompleteTurn struct {
 	On
 	RunID        string            `json:"run_id"`
@@ -126,7 +135,10 @@ type PlannedTurn struct {
 	Payloads []Payload  `json:"payloads,omitempty"`
 }
 
-// FailTurn is the other outcome of a turn effect.
+// FailTurn is the other outcome of a turn effect. The turn is tried again after 0.5 s, 1 s, 2 s, 4 s, or
+// RetryAfter if that is longer; the run fails at the fifth attempt, at a class of no use to repeat, at the
+// second deadline, and where the far side wants more than MaxRetryAfter. Of another turn or attempt than the
+// one awaited: accepted, no events.
 type FailTurn struct {
 	On
 	RunID      string        `json:"run_id"`
@@ -140,6 +152,7 @@ type FailTurn struct {
 // OfferCall is sent by the gateway before a device step's frame goes out the first time (StartEffect of a
 // device step). Started is accepted once: a second OfferCall of a started step is rejected "started".
 // A step that has an outcome: rejected "call_ended". Offered again when not started: no events, accepted.
+// Another device than the step is bound to: "wrong_device". A step that never was, or is a server's: "not_found".
 type OfferCall struct {
 	On
 	CallID   string `json:"call_id"`
@@ -149,7 +162,9 @@ type OfferCall struct {
 }
 
 // RecordResult is a device's answer to a step. For a step that has an outcome it becomes LateResultRecorded.
-// From another device than the step is bound to: rejected "wrong_device".
+// From another device than the step is bound to: rejected "wrong_device". A call that never was: "not_found";
+// of runs that the thread has forgotten (it knows the last MaxEnded) any call may have been. A result over
+// MaxResult becomes result_too_large.
 type RecordResult struct {
 	On
 	CallID    string        `json:"call_id"`
@@ -161,7 +176,9 @@ type RecordResult struct {
 	Result    Result        `json:"-" sealed:"true"`
 }
 
-// FailStep ends a step that got no answer: outcome_unknown (only of a started step), server_error, no_device.
+// FailStep ends a step that got no answer: outcome_unknown (only of a started step, else rejected
+// "not_started"), server_error, no_device; another reason: "invalid". A step that has an outcome or never
+// was: accepted, no events.
 type FailStep struct {
 	On
 	CallID string        `json:"call_id"`
@@ -170,7 +187,9 @@ type FailStep struct {
 	Result Result        `json:"-" sealed:"true"`
 }
 
-// AdvanceCall is the outcome of a server step: a device step that follows, or the call's result.
+// AdvanceCall is the outcome of a server step: a device step that follows, or the call's result. A step that
+// has an outcome, never was, or is a device's: accepted, no events. A Next that is no device step, or would
+// be the call's ninth: the step fails with server_error.
 type AdvanceCall struct {
 	On
 	CallID string `json:"call_id"`
