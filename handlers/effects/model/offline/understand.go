@@ -42,7 +42,7 @@ var (
 	helpWords   = regexp.MustCompile(`(?i)\b(?:help|what can you do|who are you|what are you)\b`)
 	renameWords = regexp.MustCompile(`(?i)^(.*?)\s+(?:to|as|into)\s+(.+)$`)
 	contentMark = regexp.MustCompile(`(?is)^(.*?)(?:\s*:\s+|\s*:\n|\s+(?:saying|that says|with (?:the )?(?:content|text)|which says|containing)\s*:?\s+)(.+)$`)
-	plural      = regexp.MustCompile(`(?i)\b(?:tasks|notes|projects|to[- ]?dos)\b`)
+	plural      = regexp.MustCompile(`(?i)\b(?:tasks|notes|projects|comments|checkpoints|milestones|to[- ]?dos)\b`)
 )
 
 // understand reads the user's message.

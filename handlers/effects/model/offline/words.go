@@ -123,7 +123,7 @@ func trim(text string) string {
 	for {
 		before := text
 		text = strings.Trim(text, " \t\n,;:.!?\"“”'")
-		for _, word := range []string{" and", " with", " which", " that is", " please", " it"} {
+		for _, word := range []string{" and", " with", " which", " that is", " please"} {
 			text = strings.TrimSuffix(text, word)
 		}
 		for _, word := range []string{"and ", "the ", "a ", "an ", "my ", "called ", "named ", "titled "} {
