@@ -14,7 +14,9 @@ func NewStory(run string, channel thread.Channel) Story { return Story{newStory(
 
 func (s Story) Begin() []Output { return s.story.begin() }
 
-func (s Story) Committed(version uint64, event any) []Output { return s.story.committed(version, event) }
+func (s Story) Committed(version uint64, event any) []Output {
+	return s.story.committed(version, event)
+}
 
 func (s Story) Provisional(f streams.LiveFrame) []Output { return s.story.provisional(f) }
 

@@ -33,7 +33,16 @@ import (
 // ring is everything but the model: a broker, a writer, Postgres, projectors, and the gateway. The test
 // plays the workers.
 type ring struct {
+	*core
+
 	t       testing.TB
+	gateway *live.Gateway
+	server  *httptest.Server
+	stop    func() // stops the gateway
+}
+
+// core is what several gateways and tests share.
+type core struct {
 	pool    *pgxpool.Pool
 	schema  *codec.Schema
 	keys    *memory.Keys
@@ -42,9 +51,7 @@ type ring struct {
 	tailer  *kafka.Tailer
 	events  *events.Model
 	waiter  *projections.Waiter
-	gateway *live.Gateway
-	server  *httptest.Server
-	stop    func() // stops the gateway
+	project func() (stop func()) // runs the projectors
 
 	mu   sync.Mutex
 	seen []seen
@@ -82,7 +89,7 @@ func newRing(t testing.TB, timing live.Timing) *ring {
 	t.Cleanup(func() { broker.Close() })
 	config := kafka.Config{Seeds: broker.Seeds(), LiveSeeds: broker.LiveSeeds(), Topics: kafka.EmbeddedTopics()}
 	check(t, config.Ensure(t.Context()))
-	r := &ring{t: t, pool: pgtest.Read(t), schema: schema, keys: memory.NewKeys(), more: make(chan struct{})}
+	r := &ring{t: t, core: &core{pool: pgtest.Read(t), schema: schema, keys: memory.NewKeys(), more: make(chan struct{})}}
 	states := memory.NewStates()
 	writer, err := kafka.NewWriter(kafka.WriterConfig{Config: config, Schema: schema, Keys: r.keys, States: states, Now: time.Now})
 	check(t, err)
@@ -102,12 +109,17 @@ func newRing(t testing.TB, timing live.Timing) *ring {
 	})
 	r.background(writer.Run)
 	r.background(r.asker.Run)
-	r.background(engine.Run)
+	r.project = func() func() { return r.background(engine.Run) }
 	r.background(r.waiter.Run)
 	r.background(r.record)
+	r.project()
 	check(t, r.asker.Ready(t.Context()))
-	r.start(timing)
-	return r
+	return r.start(timing)
+}
+
+// in is the same ring for a subtest.
+func (r *ring) in(t testing.TB) *ring {
+	return &ring{core: r.core, t: t, gateway: r.gateway, server: r.server, stop: r.stop}
 }
 
 // background runs something until the test ends, and waits for it.
@@ -128,11 +140,12 @@ func (r *ring) background(run func(context.Context) error) (stop func()) {
 	return stop
 }
 
-// start starts a gateway; stop ends it as a deployment would.
-func (r *ring) start(timing live.Timing) {
+// start starts a gateway on the ring; stop ends it as a deployment would.
+func (r *ring) start(timing live.Timing) *ring {
 	if timing.Sweep == 0 {
 		timing.Sweep = 200 * time.Millisecond
 	}
+	r = r.in(r.t)
 	r.gateway = live.New(live.Config{
 		Asker: r.asker, Tailer: r.tailer, Live: r.live, Keys: r.keys, Schema: r.schema, Events: r.events,
 		Effects: openeffects.New(r.pool), Work: work.New(r.pool), Waiter: r.waiter, Accounts: tokens{},
@@ -143,6 +156,7 @@ func (r *ring) start(timing live.Timing) {
 	r.server = server
 	r.stop = func() { stop(); server.Close() }
 	r.t.Cleanup(r.stop)
+	return r
 }
 
 // record keeps every event of the log.
