@@ -93,7 +93,8 @@ func store(ctx context.Context, tx pgx.Tx, keys []key, rows map[key]*Run) error 
 	}
 	_, err := tx.Exec(ctx, `INSERT INTO runs (scope, run, thread, version, status, created_at, record)
 		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::timestamptz[], $7::bytea[])
-		ON CONFLICT (scope, run) DO UPDATE SET status = EXCLUDED.status, record = EXCLUDED.record`,
+		ON CONFLICT (scope, run) DO UPDATE SET thread = EXCLUDED.thread, version = EXCLUDED.version,
+			status = EXCLUDED.status, created_at = EXCLUDED.created_at, record = EXCLUDED.record`,
 		scopes, ids, threads, versions, statuses, posted, records)
 	if err != nil {
 		return fmt.Errorf("runs: store: %w", err)
