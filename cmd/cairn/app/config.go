@@ -66,6 +66,13 @@ func AllRoles() []string {
 
 func (c Config) has(role string) bool { return slices.Contains(c.Roles, role) }
 
+func (c Config) now() func() time.Time {
+	if c.Now == nil {
+		return time.Now
+	}
+	return c.Now
+}
+
 // Embedded reports whether the process brings its own broker.
 func (c Config) Embedded() bool { return len(c.Brokers) == 0 }
 

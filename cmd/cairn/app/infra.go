@@ -186,3 +186,5 @@ func (in *infra) connect(ctx context.Context, life *lifecycle, log *slog.Logger)
 	log.Debug("databases are up to date")
 	return nil
 }
+
+func pid() int { return os.Getpid() }

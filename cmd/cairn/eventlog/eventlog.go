@@ -29,6 +29,7 @@ type Options struct {
 	Scope  domain.Scope  // empty: every scope
 	Stream domain.Stream // empty: every stream
 	Type   string        // a wire name, or its beginning such as "thread."; empty: every type
+	Run    string        // events of this run; empty: of every run and of none
 	// Last is how many of the newest events to print first; zero: all.
 	Last int
 	// Follow goes on with what comes.
@@ -167,7 +168,20 @@ func (p *printer) level(ctx context.Context) error {
 }
 
 func (p *printer) wanted(r streams.Recorded) bool {
-	return (p.Scope == "" || r.Scope == p.Scope) && (p.Stream == "" || r.Stream == p.Stream) && strings.HasPrefix(r.Type, p.Type)
+	return (p.Scope == "" || r.Scope == p.Scope) && (p.Stream == "" || r.Stream == p.Stream) &&
+		strings.HasPrefix(r.Type, p.Type) && (p.Run == "" || ofRun(r, p.Run))
+}
+
+// ofRun reports whether an event belongs to a run: it names the run, or a call of it.
+func ofRun(r streams.Recorded, run string) bool {
+	var names struct {
+		RunID  string `json:"run_id"`
+		CallID string `json:"call_id"`
+	}
+	if err := json.Unmarshal(r.Data, &names); err != nil {
+		return false
+	}
+	return names.RunID == run || strings.HasPrefix(names.CallID, run+".")
 }
 
 func (p *printer) print(ctx context.Context, r streams.Recorded) error {

@@ -1,0 +1,318 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/cairnhq/cairn/domain/aggregates"
+	"github.com/cairnhq/cairn/handlers/accounts"
+	"github.com/cairnhq/cairn/handlers/effects"
+	"github.com/cairnhq/cairn/handlers/effects/embed"
+	"github.com/cairnhq/cairn/handlers/effects/model"
+	"github.com/cairnhq/cairn/handlers/live"
+	"github.com/cairnhq/cairn/projections"
+	"github.com/cairnhq/cairn/projections/devices"
+	"github.com/cairnhq/cairn/projections/erasures"
+	"github.com/cairnhq/cairn/projections/events"
+	"github.com/cairnhq/cairn/projections/openeffects"
+	"github.com/cairnhq/cairn/projections/runs"
+	"github.com/cairnhq/cairn/projections/threads"
+	"github.com/cairnhq/cairn/projections/timers"
+	"github.com/cairnhq/cairn/projections/vault"
+	"github.com/cairnhq/cairn/projections/work"
+	"github.com/cairnhq/cairn/projections/writerstates"
+	"github.com/cairnhq/cairn/streams"
+	"github.com/cairnhq/cairn/streams/codec"
+	"github.com/cairnhq/cairn/streams/kafka"
+)
+
+// App is a running process.
+type App struct {
+	config Config
+	log    *slog.Logger
+	life   *lifecycle
+	infra  *infra
+
+	schema *codec.Schema
+	vault  *vault.Vault
+	states *writerstates.States
+	tailer *kafka.Tailer
+	live   *kafka.Live
+	waiter *projections.Waiter
+
+	events   *events.Model
+	threads  *threads.Model
+	runs     *runs.Model
+	devices  *devices.Model
+	effects  *openeffects.Model
+	timers   *timers.Model
+	erasures *erasures.Model
+	work     *work.Tables
+
+	writer   *kafka.Writer
+	asker    *kafka.Asker
+	accounts *accounts.Service
+	gateway  *live.Gateway
+	embedder embed.Embedder
+	pressure *pressure
+
+	version string
+	url     string
+}
+
+// Start brings up the configured roles and returns when the process serves. Stop ends it.
+func Start(ctx context.Context, config Config, version string, log *slog.Logger) (*App, error) {
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	if err := config.Check(); err != nil {
+		return nil, err
+	}
+	a := &App{config: config, log: log, life: newLifecycle(log), version: version}
+	if err := a.start(ctx); err != nil {
+		a.life.stop()
+		return nil, err
+	}
+	return a, nil
+}
+
+// URL is where the process serves HTTP.
+func (a *App) URL() string { return a.url }
+
+// Wait returns when ctx ends (nil) or a part fails.
+func (a *App) Wait(ctx context.Context) error { return a.life.wait(ctx) }
+
+// Stop ends every part in order and returns when all have stopped.
+func (a *App) Stop() {
+	a.life.stop()
+	if a.config.Embedded() {
+		os.Remove(runtimePath(a.config.Data)) //nolint:gosec,errcheck // a stale file is replaced at the next start
+	}
+}
+
+func (a *App) start(ctx context.Context) error {
+	var err error
+	if a.schema, err = codec.New(aggregates.All()...); err != nil {
+		return err
+	}
+	if a.infra, err = a.config.open(ctx, a.life, a.log); err != nil {
+		return err
+	}
+	if err := a.openVault(ctx); err != nil {
+		return err
+	}
+	if err := a.openLog(ctx); err != nil {
+		return err
+	}
+	a.openModels()
+	if err := a.startAsking(ctx); err != nil {
+		return err
+	}
+	if a.config.has(RoleProjector) {
+		engine := projections.NewEngine(projections.EngineConfig{
+			Pool: a.infra.read, Tailer: a.tailer, Schema: a.schema, Log: a.log, Projectors: a.projectors(),
+		})
+		a.life.start("projectors", engine.Run)
+	}
+	if err := a.startEffects(ctx); err != nil {
+		return err
+	}
+	a.startGateway()
+	return a.serve(ctx)
+}
+
+func (a *App) openVault(ctx context.Context) error {
+	a.vault = vault.Open(a.infra.vault, a.infra.master, a.config.Now)
+	if err := a.vault.Check(ctx); err != nil {
+		return err
+	}
+	a.life.start("vault", a.vault.Run)
+	return nil
+}
+
+// openLog makes or checks the topics, compares the log's ends with every stored checkpoint, and opens readers.
+func (a *App) openLog(ctx context.Context) error {
+	a.states = writerstates.New(a.infra.read)
+	a.infra.kafka.Stored = func(ctx context.Context, partition int32) (streams.Checkpoint, error) {
+		found, err := a.states.Load(ctx, partition, streams.Lookup{})
+		return found.Checkpoint, err
+	}
+	a.infra.kafka.Voided = a.voided
+	if err := a.infra.kafka.Ensure(ctx); err != nil {
+		return err
+	}
+	if err := a.checkProjections(ctx); err != nil {
+		return err
+	}
+	var err error
+	if a.tailer, err = kafka.NewTailer(a.infra.kafka, a.schema); err != nil {
+		return err
+	}
+	a.life.closing("tailer", a.tailer.Close)
+	if a.live, err = kafka.NewLive(a.infra.kafka, a.vault); err != nil {
+		return err
+	}
+	a.life.closing("live", a.live.Close)
+	return nil
+}
+
+func (a *App) voided(ctx context.Context, partition int32) (map[int64]bool, error) {
+	voids, err := a.vault.Voids(ctx, a.config.Era)
+	if err != nil {
+		return nil, err
+	}
+	offsets := map[int64]bool{}
+	for _, void := range voids {
+		if void.Partition == partition {
+			offsets[void.Offset] = true
+		}
+	}
+	return offsets, nil
+}
+
+// checkProjections refuses a log that ends below what a read model has read.
+func (a *App) checkProjections(ctx context.Context) error {
+	states, err := projections.List(ctx, a.infra.read)
+	if err != nil {
+		return err
+	}
+	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(a.infra.kafka.Seeds...)}, a.infra.kafka.Options...)...)
+	if err != nil {
+		return fmt.Errorf("check the ends of the log: %w", err)
+	}
+	defer client.Close()
+	byModel := map[string]map[int32]streams.Checkpoint{}
+	for _, s := range states {
+		if byModel[s.Projection] == nil {
+			byModel[s.Projection] = map[int32]streams.Checkpoint{}
+		}
+		byModel[s.Projection][s.Partition] = s.Checkpoint
+	}
+	var faults []error
+	for model, stored := range byModel {
+		faults = append(faults, a.infra.kafka.Topics.CheckEnds(ctx, kadm.NewClient(client), "the read model "+model, stored))
+	}
+	return errors.Join(faults...)
+}
+
+func (a *App) openModels() {
+	pool := a.infra.read
+	a.events = events.New(pool, events.PartitionedBy(a.tailer.PartitionOf))
+	a.threads, a.runs, a.devices = threads.New(pool), runs.New(pool), devices.New(pool)
+	a.effects, a.timers, a.erasures, a.work = openeffects.New(pool), timers.New(pool), erasures.New(pool), work.New(pool)
+	a.waiter = projections.NewWaiter(pool)
+	a.life.start("waiter", a.waiter.Run)
+}
+
+func (a *App) projectors() []projections.Projector {
+	return []projections.Projector{
+		a.events.Projector(), a.threads.Projector(), a.runs.Projector(), a.devices.Projector(),
+		a.effects.Projector(), a.timers.Projector(), a.erasures.Projector(),
+	}
+}
+
+// startAsking starts the writer, where the process has that role, and what sends it commands.
+func (a *App) startAsking(ctx context.Context) error {
+	var err error
+	if a.config.has(RoleWriter) {
+		if a.writer, err = kafka.NewWriter(kafka.WriterConfig{
+			Config: a.logging(), Schema: a.schema, Keys: a.vault, States: a.states, History: a.events, Now: a.config.Now,
+		}); err != nil {
+			return err
+		}
+		a.life.start("writer", a.writer.Run)
+	}
+	a.pressure = newPressure(a.infra, a.config.Now)
+	a.life.start("pressure", a.pressure.Run)
+	if a.asker, err = kafka.NewAsker(kafka.AskerConfig{
+		Config: a.infra.kafka, Schema: a.schema, Keys: a.vault, States: a.states, Now: a.config.Now, Admit: a.pressure.Admit,
+	}); err != nil {
+		return err
+	}
+	a.life.start("asker", a.asker.Run)
+	a.accounts = accounts.New(accounts.Config{Vault: a.vault, Asker: a.asker, Master: a.infra.master, Now: a.config.Now})
+	return a.asker.Ready(ctx)
+}
+
+// logging is the configuration of the parts whose own messages a person wants to see.
+func (a *App) logging() kafka.Config {
+	config := a.infra.kafka
+	config.Log = a.log
+	return config
+}
+
+func (a *App) startEffects(ctx context.Context) error {
+	var err error
+	provider := model.Offline()
+	a.embedder = embed.Hashed{}
+	if a.config.ModelURL != "" {
+		if provider, err = model.OpenAI(ctx, model.OpenAIConfig{
+			BaseURL: a.config.ModelURL, Key: a.config.ModelKey, Model: a.config.Model, RouterModel: a.config.RouterModel,
+		}); err != nil {
+			return err
+		}
+		if a.config.EmbeddingModel != "" {
+			if a.embedder, err = embed.OpenAI(ctx, embed.OpenAIConfig{
+				BaseURL: a.config.ModelURL, Key: a.config.ModelKey, Model: a.config.EmbeddingModel, Dimensions: true,
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	if !a.config.has(RoleEffects) {
+		return nil
+	}
+	config := effects.Config{
+		ID: "effects", Asker: a.asker, Effects: a.effects, Timers: a.timers, Work: a.work, Events: a.events, Waiter: a.waiter,
+		Schema: a.schema, Keys: a.vault, Live: a.live, Log: a.log,
+	}
+	config.Kinds = effects.BuiltIn(config, provider, a.embedder)
+	a.life.start("effects", effects.New(config).Run)
+	a.life.start("erasures", a.erase)
+	return nil
+}
+
+// erase destroys the keys and credentials of accounts that the log says are erased, until ctx ends.
+func (a *App) erase(ctx context.Context) error {
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	for {
+		changed := a.waiter.Changed(erasures.Name)
+		if err := a.eraseOnce(ctx); err != nil && ctx.Err() == nil {
+			a.log.Warn("an erasure is not complete yet and is tried again", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		case <-tick.C:
+		}
+	}
+}
+
+func (a *App) eraseOnce(ctx context.Context) error {
+	scopes, err := a.erasures.Scopes(ctx)
+	if err != nil || len(scopes) == 0 {
+		return err
+	}
+	return a.accounts.ApplyErasures(ctx, scopes)
+}
+
+func (a *App) startGateway() {
+	if !a.config.has(RoleGateway) && !a.config.has(RoleAPI) {
+		return
+	}
+	a.gateway = live.New(live.Config{
+		Asker: a.asker, Tailer: a.tailer, Live: a.live, Keys: a.vault, Schema: a.schema, Events: a.events,
+		Effects: a.effects, Work: a.work, Waiter: a.waiter, Accounts: a.accounts, Admit: newAdmission(a.config.Now).admit,
+		Version: a.version, Now: a.config.Now, Log: a.log,
+	})
+	a.life.start("gateway", a.gateway.Run)
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/term"
+
+	"github.com/cairnhq/cairn/cmd/cairn/app"
+	"github.com/cairnhq/cairn/cmd/cairn/bench"
+	"github.com/cairnhq/cairn/cmd/cairn/chat"
+)
+
+// chatCmd is the terminal client.
+type chatCmd struct {
+	Message  string `arg:"" optional:"" help:"One message; without it, a conversation."`
+	URL      string `help:"Of the backend. Default: what runs here." env:"CAIRN_URL"`
+	Email    string `help:"Log in as."`
+	Register string `help:"Make an account with this e-mail, and log in." placeholder:"EMAIL"`
+	Password string `help:"Asked for when it is needed and not set." env:"CAIRN_PASSWORD"`
+	DB       string `help:"The device's SQLite file." default:"~/.cairn/device.db" type:"path"`
+	Thread   string `help:"Go on with this thread."`
+	Timezone string `help:"IANA name; default: the machine's."`
+}
+
+// Run chats.
+func (t chatCmd) Run(ctx context.Context, config *app.Config, c *console) error {
+	url := t.URL
+	if url == "" {
+		_, found, err := config.Attach()
+		if err != nil {
+			return fmt.Errorf("%w (or say where it is with --url)", err)
+		}
+		url = found
+	}
+	email, register := t.Email, t.Register != ""
+	if register {
+		email = t.Register
+	}
+	if err := os.MkdirAll(filepath.Dir(t.DB), 0o700); err != nil {
+		return fmt.Errorf("make the device's folder: %w", err)
+	}
+	password := t.Password
+	if email != "" && password == "" {
+		var err error
+		if password, err = askPassword(c); err != nil {
+			return err
+		}
+	}
+	zone := t.Timezone
+	if zone == "" {
+		zone = localZone()
+	}
+	return chat.Run(ctx, chat.Options{
+		URL: url, Email: email, Password: password, Register: register, TokenFile: t.DB + ".session", DB: t.DB,
+		Timezone: zone, Thread: t.Thread, Message: t.Message, JSON: c.json, In: c.in, Out: c.out,
+	})
+}
+
+func askPassword(c *console) (string, error) {
+	f, ok := c.in.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return "", errors.New("no password: set CAIRN_PASSWORD")
+	}
+	fmt.Fprint(c.err, "Password: ")
+	text, err := term.ReadPassword(int(f.Fd()))
+	fmt.Fprintln(c.err)
+	if err != nil {
+		return "", fmt.Errorf("read the password: %w", err)
+	}
+	return string(text), nil
+}
+
+type benchCmd struct {
+	Write benchWriteCmd `cmd:"" help:"Asks a second and their latency, against appending the same commits directly."`
+}
+
+type benchWriteCmd struct{}
+
+// Run measures.
+func (benchWriteCmd) Run(ctx context.Context, c *console) error {
+	report, err := bench.Write(ctx, bench.Options{Progress: c.err})
+	if err != nil {
+		return err
+	}
+	return show(c, report)
+}
+
+func show(c *console, report bench.Report) error {
+	if c.json {
+		return printJSON(c.out, report)
+	}
+	report.Table(c.out)
+	return nil
+}

@@ -1,0 +1,94 @@
+// Command cairn is the backend of AI-agent workspaces, in one binary: the server and its parts, the terminal
+// client, and the operator's tools. It only parses its arguments; the work is done in the packages below it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/cairnhq/cairn/cmd/cairn/app"
+)
+
+// Version is set by the release build.
+var version = "dev" //nolint:gochecknoglobals // the linker writes it
+
+// cli is the whole command line.
+type cli struct {
+	app.Config `embed:""`
+	JSON       bool `help:"Print JSON, one object a line, for programs." name:"json"`
+
+	Dev         devCmd         `cmd:"" help:"Run everything in this process, with an embedded broker and database."`
+	Serve       serveCmd       `cmd:"" help:"Run chosen roles against Kafka and Postgres."`
+	Migrate     migrateCmd     `cmd:"" help:"Create topics and bring the databases up to date."`
+	Chat        chatCmd        `cmd:"" help:"Chat in the terminal, as a real device with a local SQLite file."`
+	Events      eventsCmd      `cmd:"" help:"Read the log."`
+	Projections projectionsCmd `cmd:"" help:"Look at the read models."`
+	Effects     effectsCmd     `cmd:"" help:"Look at, pause and resume the effects."`
+	Account     accountCmd     `cmd:"" help:"Change and erase accounts."`
+	Keys        keysCmd        `cmd:"" help:"Data keys of scopes."`
+	Doctor      doctorCmd      `cmd:"" help:"Check everything the program needs, and say how to mend it."`
+	Settings    configCmd      `cmd:"" name:"config" help:"List every setting, its value and its environment variable."`
+	Bench       benchCmd       `cmd:"" help:"Measure."`
+	Version     versionCmd     `cmd:"" help:"Print the version."`
+}
+
+// console is where a command reads and prints.
+type console struct {
+	in   io.Reader
+	out  io.Writer
+	err  io.Writer
+	json bool
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], console{in: os.Stdin, out: os.Stdout, err: os.Stderr}); err != nil {
+		fmt.Fprintln(os.Stderr, "cairn:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, c console) error {
+	var root cli
+	exit := -1
+	parser, err := kong.New(&root, kong.Name("cairn"),
+		kong.Description("The backend of AI-agent workspaces: events on Kafka, read models in Postgres, devices on sockets."),
+		kong.Writers(c.out, c.err), kong.UsageOnError(), kong.Exit(func(code int) { exit = code }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}))
+	if err != nil {
+		return err
+	}
+	parsed, err := parser.Parse(args)
+	if exit >= 0 {
+		return nil // --help was printed
+	}
+	if err != nil {
+		return fmt.Errorf("%w (see `cairn --help`)", err)
+	}
+	c.json = root.JSON
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	err = parsed.Run(&root.Config, &c)
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+type versionCmd struct{}
+
+func (versionCmd) Run(c *console) error {
+	if c.json {
+		return printJSON(c.out, map[string]string{"version": version})
+	}
+	fmt.Fprintln(c.out, "cairn", version)
+	return nil
+}
