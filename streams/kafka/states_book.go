@@ -97,11 +97,18 @@ func (t *term) fold(ctx context.Context, records []*kgo.Record, led func(streams
 	now := b.config.Now()
 	for i := range counted {
 		if err := b.add(&counted[i], now); err != nil {
-			return fmt.Errorf("record %d of the log: %w", counted[i].record.Offset, err)
+			return fmt.Errorf("folding record %d of the log: %w", counted[i].record.Offset, err)
 		}
 	}
 	b.at = at
+	b.passed()
 	return nil
+}
+
+// passed says that a batch is over.
+func (b *book) passed() {
+	b.streams.passed()
+	b.scopes.passed()
 }
 
 // decode reads the bodies, on all cores: replay is as fast as this.
@@ -181,8 +188,10 @@ func (b *book) add(r *replayed, now time.Time) error {
 				return fmt.Errorf("stream %s was not loaded", e.Stream)
 			}
 			if e.Position != scope.position+1 || e.Version != state.version+1 {
-				return fmt.Errorf("event %s has version %d and position %d, after %d and %d: a defect; see `cairn log void`",
-					e.ID, e.Version, e.Position, state.version, scope.position)
+				return &Defect{
+					Partition: b.partition, Offset: r.record.Offset,
+					Reason: fmt.Sprintf("event %s has version %d and position %d, after %d and %d", e.ID, e.Version, e.Position, state.version, scope.position),
+				}
 			}
 			next, err := b.evolve(e, state, r.events[i])
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 // What is stored is the value after the last counted commit.
 type cache[K comparable, V any] struct {
 	live  map[K]*slot[V]
+	fresh map[K]V // loaded for the batch at hand, which may be larger than the cache
 	clean *simplelru.LRU[K, V]
 }
 
@@ -26,7 +27,7 @@ func newCache[K comparable, V any](size int) (*cache[K, V], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cache[K, V]{live: map[K]*slot[V]{}, clean: clean}, nil
+	return &cache[K, V]{live: map[K]*slot[V]{}, fresh: map[K]V{}, clean: clean}, nil
 }
 
 // get is the value that the next decision sees.
@@ -34,14 +35,25 @@ func (c *cache[K, V]) get(k K) (V, bool) {
 	if s, ok := c.live[k]; ok {
 		return s.latest, true
 	}
+	if v, ok := c.fresh[k]; ok {
+		return v, true
+	}
 	return c.clean.Get(k)
 }
 
 // loaded adds a value as it is stored. It changes nothing that is here already.
 func (c *cache[K, V]) loaded(k K, v V) {
-	if _, ok := c.live[k]; !ok && !c.clean.Contains(k) {
+	if _, known := c.get(k); !known {
+		c.fresh[k] = v
+	}
+}
+
+// passed says that the batch at hand is over.
+func (c *cache[K, V]) passed() {
+	for k, v := range c.fresh {
 		c.clean.Add(k, v)
 	}
+	clear(c.fresh)
 }
 
 // decide sets a value that a commit in flight leads to; settle or nothing follows.
@@ -68,8 +80,9 @@ func (c *cache[K, V]) slot(k K) *slot[V] {
 	s, ok := c.live[k]
 	if !ok {
 		s = &slot[V]{}
-		s.counted, _ = c.clean.Peek(k)
+		s.counted, _ = c.get(k)
 		c.clean.Remove(k)
+		delete(c.fresh, k)
 		c.live[k] = s
 	}
 	return s

@@ -29,6 +29,7 @@ type WriterConfig struct {
 	Now     func() time.Time // for stamps
 	Rand    io.Reader        // of writer ids; nil: crypto/rand. Never a seeded one outside tests
 
+	Group          string        // that announces partitions: the prefix of the topics and ".writers"
 	FlushEvery     time.Duration // how often states are stored: 1 s
 	ReadBackWithin time.Duration // an own commit not read back by then ends the lead: 10 s
 	SessionTimeout time.Duration // of the group that announces partitions: 6 s
@@ -64,6 +65,7 @@ func (c *WriterConfig) complete() error {
 		c.Rand = rand.Reader
 	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	c.Group = cmp.Or(c.Group, cmp.Or(c.Topics.Prefix, "cairn")+".writers")
 	c.FlushEvery = cmp.Or(c.FlushEvery, time.Second)
 	c.ReadBackWithin = cmp.Or(c.ReadBackWithin, 10*time.Second)
 	c.SessionTimeout = cmp.Or(c.SessionTimeout, 6*time.Second)
@@ -109,7 +111,8 @@ func (w *Writer) Run(ctx context.Context) error {
 		return err
 	}
 	defer replies.Close()
-	parked, err := w.config.client(kgo.RecordPartitioner(kgo.ManualPartitioner()), quiet(w.config.Log))
+	parked, err := w.config.client(quiet(w.config.Log), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerBatchMaxBytes(4<<20), kgo.ProducerBatchCompression(kgo.ZstdCompression()))
 	if err != nil {
 		return err
 	}
@@ -118,7 +121,7 @@ func (w *Writer) Run(ctx context.Context) error {
 
 	group, err := w.config.client(
 		quiet(w.config.Log),
-		kgo.ConsumerGroup(cmp.Or(w.config.Topics.Prefix, "cairn")+".writers"),
+		kgo.ConsumerGroup(w.config.Group),
 		kgo.ConsumeTopics(w.config.Topics.Commands()),
 		kgo.DisableAutoCommit(),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),

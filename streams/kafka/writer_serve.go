@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
@@ -88,7 +89,12 @@ func (t *term) parkAll(ctx context.Context) error {
 			return nil
 		case r := <-t.parking:
 			err := t.persist(ctx, "park", "the parked topic", func() error {
-				return t.writer.parked.ProduceSync(ctx, r).FirstErr()
+				err := t.writer.parked.ProduceSync(ctx, r).FirstErr()
+				if errors.Is(err, kerr.MessageTooLarge) && r.Value != nil { // with the headers that say why it is here
+					t.status.log.Error("a parked command is too large to be kept: its headers are", "error", err)
+					r.Value = nil
+				}
+				return err
 			})
 			if err != nil {
 				return nil
@@ -206,6 +212,9 @@ func (l *loop) work() error {
 		if err := l.decideBatch(); err != nil {
 			return err
 		}
+	}
+	if len(l.batch) == 0 {
+		l.book.passed()
 	}
 	return nil
 }
