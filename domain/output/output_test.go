@@ -113,6 +113,7 @@ func TestHomeExamples(t *testing.T) {
 		"fence on one line":          {"```json {\"type\":\"text\",\"content\":\"a\"}```", []output.Frame{say("a")}, 0},
 		"fence around code":          {"```go\nx := {1}\n```\n{\"type\":\"text\",\"content\":\"a\"}", []output.Frame{say("```go\nx := {1}\n```\na")}, 0},
 		"fence around other objects": {"```json\n{\"a\":1}\n```\n" + chart, []output.Frame{say("```json\n{\"a\":1}\n```\n"), show("chart", chartData)}, 0},
+		"no fence in mid-line":       {"x ```json\n" + chart + "\n```", []output.Frame{say("x ```json\n"), show("chart", chartData), say("\n```")}, 0},
 		"inline code":                {"`a` ``b`` ```c", []output.Frame{say("`a` ``b`` ```c")}, 0},
 		"cut off in text":            {`{"type":"text","content":"abc\ud83d`, []output.Frame{say("abc�")}, 1},
 		"cut off in an escape":       {`{"type":"text","content":"abc\u00`, []output.Frame{say("abc")}, 1},

@@ -177,6 +177,7 @@ func TestDecide(t *testing.T) {
 				if _, no, err := w.do(c); err != nil || no != nil {
 					t.Fatalf("given %d, %T: %v %v", i, c, no, err)
 				}
+				w.state = w.fork().state // as a writer that took over finds it
 			}
 			got, no, err := w.do(c.when)
 			if err != nil {
@@ -223,6 +224,20 @@ func TestIndexingIsGivenUp(t *testing.T) {
 	}
 	if last := kind(w.events[len(w.events)-1]); last != "IndexingEnded false" {
 		t.Errorf("ended with %s", last)
+	}
+}
+
+// TestTheBackgroundOutlivesTheRun: the end of a run ends neither the indexing of its notes nor its deadlines.
+func TestTheBackgroundOutlivesTheRun(t *testing.T) {
+	w := newWorld()
+	for _, c := range then(calling(insert), result("r.1.0", 1), thread.FailStep{On: on, CallID: "r.1.0", Step: 2, Reason: thread.ServerError},
+		fire("index:r.1.0.3"), advance("r.1.0", 3, &upsert), offer("r.1.0", 4), answer("r", 2, 1, "done")) {
+		if _, no, err := w.do(c); no != nil || err != nil {
+			t.Fatal(no, err)
+		}
+	}
+	if diff := cmp.Diff([]string{"r.1.0.4"}, sorted(w.effects)) + cmp.Diff([]string{"offer:r.1.0.4"}, sorted(w.timers)); diff != "" {
+		t.Errorf("open after the run (-want +got):\n%s", diff)
 	}
 }
 

@@ -169,6 +169,11 @@ func TestAnySequenceKeepsTheLaws(t *testing.T) {
 			if w.active != "" && !w.waits(w.active) {
 				t.Fatalf("run %s waits for nothing\n%s", w.active, strings.Join(kinds(w.events), "\n"))
 			}
+			for id, effect := range w.effects {
+				if !w.waits(effect.Group) {
+					t.Fatalf("effect %s has no deadline\n%s", id, strings.Join(kinds(w.events), "\n"))
+				}
+			}
 		}
 		for _, id := range sorted(w.timers) {
 			events, _ := w.state.Decide(fire(id))
