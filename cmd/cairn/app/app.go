@@ -311,7 +311,7 @@ func (a *App) startGateway() {
 	}
 	a.gateway = live.New(live.Config{
 		Asker: a.asker, Tailer: a.tailer, Live: a.live, Keys: a.vault, Schema: a.schema, Events: a.events,
-		Effects: a.effects, Work: a.work, Waiter: a.waiter, Accounts: a.accounts, Admit: newAdmission(a.config.Now).admit,
+		Effects: a.effects, Work: a.work, Waiter: a.waiter, Accounts: a.accounts, Admit: newAdmission(a.config).admit,
 		Version: a.version, Now: a.config.Now, Log: a.log,
 	})
 	a.life.start("gateway", a.gateway.Run)

@@ -45,6 +45,10 @@ type Config struct {
 	// MinFree is how much disk space commands need.
 	MinFree uint64 `help:"Refuse commands when the data directory's disk has fewer free bytes." default:"1073741824" env:"CAIRN_MIN_FREE"`
 
+	// CommandRate bounds what one user may send, over HTTP and over sockets each.
+	CommandRate  float64 `help:"Requests a second that one user may send." default:"20" env:"CAIRN_COMMAND_RATE"`
+	CommandBurst int     `help:"Requests that one user may send at once." default:"40" env:"CAIRN_COMMAND_BURST"`
+
 	Roles []string `kong:"-"`
 	// Now is the clock; nil is the system's.
 	Now func() time.Time `kong:"-"`

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -86,22 +87,24 @@ func (p *pressure) look(states []projections.State) {
 	}
 }
 
-// admission bounds how many requests a user may send over sockets: 20 a second, 40 at once.
+// admission bounds how many requests a user may send over sockets.
 type admission struct {
 	now     func() time.Time
+	rate    float64
+	burst   int
 	buckets *lru.Cache[domain.Scope, *rate.Limiter]
 }
 
-func newAdmission(now func() time.Time) *admission {
+func newAdmission(c Config) *admission {
 	buckets, err := lru.New[domain.Scope, *rate.Limiter](10_000)
 	if err != nil {
 		panic(err) // only for a size below 1
 	}
-	return &admission{now: now, buckets: buckets}
+	return &admission{now: c.now(), rate: cmp.Or(c.CommandRate, 20), burst: cmp.Or(c.CommandBurst, 40), buckets: buckets}
 }
 
 func (a *admission) admit(scope domain.Scope) error {
-	fresh := rate.NewLimiter(20, 40)
+	fresh := rate.NewLimiter(rate.Limit(a.rate), a.burst)
 	bucket, ok, _ := a.buckets.PeekOrAdd(scope, fresh)
 	if !ok {
 		bucket = fresh
@@ -110,5 +113,5 @@ func (a *admission) admit(scope domain.Scope) error {
 	if bucket.AllowN(a.now(), 1) {
 		return nil
 	}
-	return &streams.Busy{Reason: "too many requests: at most 20 a second", RetryAfter: time.Second}
+	return &streams.Busy{Reason: fmt.Sprintf("too many requests: at most %g a second", a.rate), RetryAfter: time.Second}
 }

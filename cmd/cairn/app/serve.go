@@ -79,7 +79,8 @@ func (a *App) handler() (http.Handler, error) {
 	all, err := rest.New(rest.Config{
 		Accounts: a.accounts, Asker: a.asker, Events: a.events, Threads: a.threads, Runs: a.runs, Devices: a.devices,
 		Effects: a.effects, Work: a.work, Waiter: a.waiter, Schema: a.schema, Keys: a.vault, Gateway: a.gateway,
-		Embedder: a.embedder, Readiness: a.readiness, Now: a.config.Now, Log: a.log,
+		Embedder: a.embedder, Readiness: a.readiness,
+		Limits: rest.Limits{Commands: a.config.CommandRate, CommandBurst: a.config.CommandBurst}, Now: a.config.Now, Log: a.log,
 	})
 	if err != nil || a.config.has(RoleAPI) {
 		return all, err

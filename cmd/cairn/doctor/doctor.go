@@ -212,7 +212,7 @@ func database(ctx context.Context, dsn string, which migrations.Database) Findin
 	defer conn.Close(ctx)
 	var version int64
 	var server string
-	if err := conn.QueryRow(ctx, `SELECT coalesce(max(version_id), 0), current_setting('server_version') FROM goose_db_version`).Scan(&version, &server); err != nil {
+	if err := conn.QueryRow(ctx, `SELECT coalesce(max(version_id), 0), current_setting('server_version') FROM cairn_migrations`).Scan(&version, &server); err != nil {
 		return Finding{name, Bad, "its schema is missing: " + err.Error(), "run `cairn migrate`"}
 	}
 	return Finding{name, OK, fmt.Sprintf("PostgreSQL %s, schema %d", server, version), ""}

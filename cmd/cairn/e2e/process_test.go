@@ -1,0 +1,217 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// binary is the program under test, built once for the package.
+var binary string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "cairn-e2e-")
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		binary = filepath.Join(dir, "cairn")
+		if out, err := exec.Command("go", "build", "-o", binary, "github.com/cairnhq/cairn/cmd/cairn").CombinedOutput(); err != nil {
+			fmt.Printf("build cairn: %v\n%s", err, out)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// process is a `cairn dev` on a data directory and a port that stay the same over restarts.
+type process struct {
+	t    *testing.T
+	data string
+	addr string
+	env  []string
+
+	mu     sync.Mutex
+	cmd    *exec.Cmd
+	done   chan struct{} // closed when cmd has ended
+	output *bytes.Buffer // of every start
+}
+
+func newProcess(t *testing.T, env ...string) *process {
+	t.Helper()
+	// Postgres wants a short path for its socket, and t.TempDir has the test's name in it.
+	data, err := os.MkdirTemp("", "cairn-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{t: t, data: data, addr: freeAddr(t), env: env, output: &bytes.Buffer{}}
+	t.Cleanup(func() {
+		p.kill()
+		killPostgres(p.data)
+		if t.Failed() {
+			t.Logf("output of cairn:\n%s", p.said())
+		}
+		os.RemoveAll(data)
+	})
+	return p
+}
+
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func (p *process) url() string { return "http://" + p.addr }
+
+// start begins the process and returns when it is ready.
+func (p *process) start(ctx context.Context) {
+	p.t.Helper()
+	p.launch()
+	p.ready(ctx)
+}
+
+func (p *process) launch() {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	cmd := exec.Command(binary, "dev", "--data", p.data, "--listen", p.addr)
+	cmd.Env = append(os.Environ(), p.env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out := &locked{mu: &p.mu, to: p.output}
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	done := make(chan struct{})
+	p.cmd, p.done = cmd, done
+	go func() {
+		_ = cmd.Wait() // killed, most of the time
+		close(done)
+	}()
+}
+
+func (p *process) ready(ctx context.Context) {
+	p.t.Helper()
+	poll(ctx, p.t, "cairn is ready", func() bool {
+		select {
+		case <-p.done:
+			p.t.Fatalf("cairn ended while it started:\n%s", p.said())
+		default:
+		}
+		resp, err := http.Get(p.url() + "/readyz")
+		if err != nil {
+			return false
+		}
+		resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
+}
+
+// kill ends the process at once, as a power cut would end it: nothing is told, nothing is flushed.
+func (p *process) kill() {
+	p.mu.Lock()
+	cmd, done := p.cmd, p.done
+	p.mu.Unlock()
+	if cmd == nil {
+		return
+	}
+	_ = cmd.Process.Signal(syscall.SIGKILL)
+	<-done
+}
+
+// end asks the process to end and answers its exit code.
+func (p *process) end() int {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	<-p.done
+	return p.cmd.ProcessState.ExitCode()
+}
+
+func (p *process) said() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.output.String()
+}
+
+type locked struct {
+	mu *sync.Mutex
+	to *bytes.Buffer
+}
+
+func (l *locked) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.to.Write(b)
+}
+
+// killPostgres ends the cluster of a data directory at once.
+func killPostgres(data string) {
+	home := filepath.Join(data, "postgres", "server")
+	if text, err := os.ReadFile(filepath.Join(data, "postgres", "location")); err == nil {
+		home = strings.TrimSpace(string(text))
+	}
+	text, err := os.ReadFile(filepath.Join(home, "data", "postmaster.pid"))
+	if err != nil {
+		return
+	}
+	var pid int
+	if _, err := fmt.Sscan(string(text), &pid); err == nil && pid > 1 {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	if !strings.HasPrefix(home, data) {
+		os.RemoveAll(home)
+	}
+}
+
+// brokers are those that the running process says it has.
+func (p *process) brokers() []string {
+	p.t.Helper()
+	text, err := os.ReadFile(filepath.Join(p.data, "runtime.json"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var running struct{ Brokers []string }
+	if err := json.Unmarshal(text, &running); err != nil {
+		p.t.Fatal(err)
+	}
+	return running.Brokers
+}
+
+// run runs a command of the program on the process's data.
+func (p *process) run(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, binary, append(args, "--data", p.data, "--listen", p.addr)...)
+	cmd.Env = append(os.Environ(), p.env...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// poll asks until ok, or ctx ends.
+func poll(ctx context.Context, t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("waited too long until %s", what)
+		case <-tick.C:
+		}
+	}
+}
