@@ -77,7 +77,7 @@ func New(t testing.TB, provider model.Provider, embedder embed.Embedder) *Ring {
 	r.Source = transcript.Source{
 		Events: stored{r.Asker}, Schema: schema, Keys: r.keys, Changed: func() <-chan struct{} { return nil },
 	}
-	m := model.New(model.Config{Provider: provider, Asker: r.Asker, Source: r.Source, Live: r.Live, Now: now})
+	m := model.New(model.Config{Provider: provider, Asker: r.Asker, Source: r.Source, Live: r.Live, Now: now, Watch: 200 * time.Millisecond})
 	r.route, r.turn = m.Route(), m.Turn()
 	r.server = &steps.Server{Asker: r.Asker, Source: r.Source, Embedder: embedder, Tries: 1}
 	return r

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cloudwego/eino-ext/components/model/openai"
+	wire "github.com/meguminnnnnnnnn/go-openai"
 
 	"github.com/cairnhq/cairn/domain/thread"
 )
@@ -39,6 +40,7 @@ var (
 func classify(err error, h *heard) *Failure {
 	f := &Failure{Err: err, RetryAfter: h.retryAfter}
 	var api *openai.APIError
+	var midway *wire.APIError // inside a stream the adapter lets its client's own error through
 	var syntax *json.SyntaxError
 	var shape *json.UnmarshalTypeError
 	status, code := h.status, ""
@@ -47,6 +49,9 @@ func classify(err error, h *heard) *Failure {
 		if api.HTTPStatusCode != 0 {
 			status = api.HTTPStatusCode
 		}
+	}
+	if errors.As(err, &midway) {
+		code = fmt.Sprint(midway.Code, " ", midway.Type, " ", midway.Message)
 	}
 	switch {
 	case errors.Is(err, errTruncated), errors.Is(err, io.ErrUnexpectedEOF):
@@ -67,7 +72,7 @@ func classify(err error, h *heard) *Failure {
 		f.Class = thread.Refused
 	case errors.As(err, &syntax), errors.As(err, &shape):
 		f.Class = thread.Malformed
-	case api != nil: // an error in the middle of a stream
+	case api != nil, midway != nil: // an error in the middle of a stream
 		f.Class = thread.Unavailable
 	case isNetwork(err):
 		f.Class = thread.Unavailable

@@ -30,8 +30,8 @@ type delta struct {
 	Call int
 }
 
-// stream asks the model and hands every piece to each as it comes, from one goroutine; ready is called
-// when nothing has come for that long after a piece (0: never). An answer is whole only with a finish reason.
+// stream asks the model and hands every piece to each as it comes, and tick's ticks to ticked, all from the
+// caller's goroutine. An answer is whole only with a finish reason.
 func stream(ctx context.Context, m model.BaseChatModel, messages []*schema.Message, options []model.Option, stall time.Duration, each func(delta), tick <-chan time.Time, ticked func()) (answer, *Failure) {
 	ctx, h := listening(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/thread"
@@ -80,6 +81,8 @@ func (s Source) Load(ctx context.Context, scope domain.Scope, stream domain.Stre
 
 // newest reads the last events, once those up to the version are stored.
 func (s Source) newest(ctx context.Context, key streams.StreamKey, upto uint64) ([]streams.Recorded, error) {
+	ticker := time.NewTicker(time.Second) // for a wake-up that was lost
+	defer ticker.Stop()
 	for {
 		changed := s.Changed()
 		rows, err := s.Events.Before(ctx, key, 1<<62, page)
@@ -93,6 +96,7 @@ func (s Source) newest(ctx context.Context, key streams.StreamKey, upto uint64) 
 		case <-ctx.Done():
 			return nil, fmt.Errorf("wait for version %d of %s: %w", upto, key.Stream, ctx.Err())
 		case <-changed:
+		case <-ticker.C:
 		}
 	}
 }
