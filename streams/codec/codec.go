@@ -55,6 +55,8 @@ func New(aggregates ...domain.Aggregate) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("codec: %w", err)
 	}
+	// The packer makes its channels at first use; made here they belong to nobody's bubble of virtual time.
+	pack.EncodeAll([]byte{0}, nil)
 	s := &Schema{
 		aggregates: make(map[string]domain.Aggregate, len(aggregates)),
 		events:     newTable(), commands: newTable(),

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -90,6 +91,19 @@ func TestLongContentIsSmallerSealed(t *testing.T) {
 	if r := f.record(t, 1, nil, sample(text)); len(r.Sealed) > len(text)/4 {
 		t.Fatalf("%d bytes of content are %d sealed", len(text), len(r.Sealed))
 	}
+}
+
+// One schema serves several bubbles of virtual time, and what is outside of them.
+func TestASchemaServesVirtualTime(t *testing.T) {
+	f := newFixture(t)
+	roundTrip := func(t *testing.T) {
+		if _, err := f.Open(t.Context(), f.keys, f.record(t, 1, nil, sample(strings.Repeat("long ", 1000)))); err != nil {
+			t.Error(err)
+		}
+	}
+	synctest.Test(t, roundTrip)
+	synctest.Test(t, roundTrip)
+	roundTrip(t)
 }
 
 func TestUnencodableContentIsRefused(t *testing.T) {
