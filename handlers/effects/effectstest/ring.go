@@ -188,8 +188,14 @@ func (r *Ring) Events(id string) []any {
 // Turn does open effects, and fires retries, until there are none.
 func (r *Ring) Turn() {
 	r.T.Helper()
+	r.Until(func() bool { return false })
+}
+
+// Until is Turn, but stops earlier where done says so.
+func (r *Ring) Until(done func() bool) {
+	r.T.Helper()
 	for range 500 {
-		if !r.once() {
+		if done() || !r.once() {
 			return
 		}
 	}

@@ -31,7 +31,14 @@ func (t Talk) Confirms(project string) bool {
 		return false
 	}
 	name := t.Projects[project]
-	return strings.Contains(t.Message, project) || name != "" && namesIt(words, name)
+	return t.namesID(project) || name != "" && namesIt(words, name)
+}
+
+// namesID reports whether the id stands in the message as a word.
+func (t Talk) namesID(project string) bool {
+	return slices.Contains(strings.FieldsFunc(t.Message, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '-' && r != '_'
+	}), project)
 }
 
 func (t Talk) words() []string { return split(t.Message) }
