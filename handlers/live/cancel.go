@@ -1,12 +1,15 @@
 package live
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/thread"
+	"github.com/cairnhq/cairn/projections/events"
 	"github.com/cairnhq/cairn/streams"
 )
 
@@ -52,18 +55,41 @@ func (s *session) cancelRun(request, run string) error {
 		}
 		id = r.request.thread
 	} else {
-		events, err := s.gateway.Events.Run(s.ctx, s.scope, run)
+		stream, err := s.gateway.streamOf(s.ctx, s.scope, run)
 		if err != nil {
-			return fmt.Errorf("live: looking for a run: %w", err)
+			return err
 		}
-		if len(events) == 0 {
-			return &refusal{code: domain.CodeNotFound, words: "there is no such request or run"}
-		}
-		id = events[0].Stream.ID()
+		id = stream.ID()
 	}
 	_, err := s.gateway.insist(s.ctx, streams.Command{
 		Scope: s.scope, ID: streams.CommandID(s.scope, "cancel:"+run), Actor: s.actor(),
 		Body: thread.Cancel{On: thread.On{Thread: id}, RunID: run},
 	})
 	return err
+}
+
+// lookFor is how long a run is looked for: stored events lag behind the log a little.
+const lookFor = time.Second
+
+// streamOf is the thread's stream that a run belongs to.
+func (g *Gateway) streamOf(ctx context.Context, scope domain.Scope, run string) (domain.Stream, error) {
+	late := time.NewTimer(lookFor)
+	defer late.Stop()
+	for {
+		changed := g.Waiter.Changed(events.Name)
+		found, err := g.Events.Run(ctx, scope, run)
+		if err != nil {
+			return "", fmt.Errorf("live: looking for a run: %w", err)
+		}
+		if len(found) > 0 {
+			return found[0].Stream, nil
+		}
+		select {
+		case <-changed:
+		case <-late.C:
+			return "", &refusal{code: domain.CodeNotFound, words: "there is no such request or run"}
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
 }

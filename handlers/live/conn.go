@@ -12,7 +12,6 @@ import (
 // The limits of a socket.
 const (
 	maxFrame  = 8 << 20
-	writeWait = 10 * time.Second
 	lingering = 2 * time.Second
 )
 
@@ -22,7 +21,8 @@ const (
 type conn struct {
 	net.Conn
 
-	guard   guard // set before the first read
+	within  time.Duration // for a write
+	guard   guard         // set before the first read
 	scratch [4096]byte
 	pending []byte // filtered, not yet read
 
@@ -72,7 +72,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	if c.failed != nil {
 		return 0, c.failed
 	}
-	if err := c.Conn.SetWriteDeadline(time.Now().Add(writeWait)); err != nil {
+	if err := c.Conn.SetWriteDeadline(time.Now().Add(c.within)); err != nil {
 		return 0, err
 	}
 	n, err := c.Conn.Write(p)
@@ -94,7 +94,7 @@ func (c *conn) writeTexts(payloads [][]byte) error {
 	if c.failed != nil {
 		return c.failed
 	}
-	if err := c.Conn.SetWriteDeadline(time.Now().Add(writeWait)); err != nil {
+	if err := c.Conn.SetWriteDeadline(time.Now().Add(c.within)); err != nil {
 		return err
 	}
 	_, err := buffers.WriteTo(c.Conn)

@@ -44,6 +44,7 @@ type Timing struct {
 	Hello time.Duration // until device_hello came: 15 s
 	Ping  time.Duration // between pings: 30 s
 	Pong  time.Duration // until a ping is answered: 10 s
+	Write time.Duration // until a client has taken what is written: 10 s
 	Drain time.Duration // for what is in hand when the gateway stops: 5 s
 	Sweep time.Duration // between looks at open calls that nothing announced: 5 s
 }
@@ -51,6 +52,7 @@ type Timing struct {
 func (t Timing) withDefaults() Timing {
 	return Timing{
 		Hello: cmp.Or(t.Hello, 15*time.Second), Ping: cmp.Or(t.Ping, 30*time.Second), Pong: cmp.Or(t.Pong, 10*time.Second),
+		Write: cmp.Or(t.Write, 10*time.Second),
 		Drain: cmp.Or(t.Drain, 5*time.Second), Sweep: cmp.Or(t.Sweep, 5*time.Second),
 	}
 }

@@ -43,15 +43,16 @@ type ring struct {
 
 // core is what several gateways and tests share.
 type core struct {
-	pool    *pgxpool.Pool
-	schema  *codec.Schema
-	keys    *memory.Keys
-	asker   *kafka.Asker
-	live    *kafka.Live
-	tailer  *kafka.Tailer
-	events  *events.Model
-	waiter  *projections.Waiter
-	project func() (stop func()) // runs the projectors
+	pool           *pgxpool.Pool
+	schema         *codec.Schema
+	keys           *memory.Keys
+	asker          *kafka.Asker
+	live           *kafka.Live
+	tailer         *kafka.Tailer
+	events         *events.Model
+	waiter         *projections.Waiter
+	project        func() // runs the projectors
+	stopProjecting func()
 
 	mu   sync.Mutex
 	seen []seen
@@ -109,7 +110,7 @@ func newRing(t testing.TB, timing live.Timing) *ring {
 	})
 	r.background(writer.Run)
 	r.background(r.asker.Run)
-	r.project = func() func() { return r.background(engine.Run) }
+	r.project = func() { r.stopProjecting = r.background(engine.Run) }
 	r.background(r.waiter.Run)
 	r.background(r.record)
 	r.project()

@@ -30,7 +30,7 @@ func (g *Gateway) newMelody() *melody.Melody {
 	m.Config.MaxMessageSize = maxFrame + 1                             // the guard answers before this is met
 	m.Config.PingPeriod = g.Timing.Ping
 	m.Config.PongWait = g.Timing.Ping + g.Timing.Pong
-	m.Config.WriteWait = writeWait
+	m.Config.WriteWait = g.Timing.Write
 	m.HandleConnect(func(socket *melody.Session) { sessionOf(socket).opened(socket) })
 	m.HandleMessage(func(socket *melody.Session, b []byte) { sessionOf(socket).text(b) })
 	m.HandleMessageBinary(func(socket *melody.Session, b []byte) { sessionOf(socket).binary(b) })

@@ -64,7 +64,7 @@ func (g *Gateway) newSession(who accounts.Principal) *session {
 		gateway: g, id: "socket-" + rand.Text(), scope: who.Scope, user: who.UserID,
 		outbox: newOutbox(), unknown: map[string]struct{}{}, requests: newRequests(),
 	}
-	s.conn = &conn{guard: guard{limit: maxFrame, oversized: s.oversized}}
+	s.conn = &conn{within: g.Timing.Write, guard: guard{limit: maxFrame, oversized: s.oversized}}
 	s.ctx, s.cancel = context.WithCancel(g.life)
 	return s
 }
