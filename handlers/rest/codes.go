@@ -9,40 +9,50 @@ type kind struct {
 	Status int    `json:"status"`
 	Title  string `json:"title"`
 	About  string `json:"about"`
+	as     string
 }
 
 // kinds is the one table of everything that can go wrong for a client. Codes of rejections stand in it
 // like all others; one that is missing is a conflict.
 func kinds() []kind {
 	return []kind{
-		{"malformed", http.StatusBadRequest, "The request can't be read", "The body is not JSON, not UTF-8, or not there, or a parameter stands twice."},
-		{"malformed_position", http.StatusBadRequest, "No such position", "min_position is not a text that a Position header carried."},
-		{"foreign_position", http.StatusBadRequest, "A position of another scope", "min_position belongs to a scope that this read does not touch."},
-		{"unauthorized", http.StatusUnauthorized, "Who are you?", "The access token is missing, wrong or expired. Log in, or refresh the session."},
-		{"bad_credentials", http.StatusUnauthorized, "E-mail or password is wrong", "Which of the two is not said."},
-		{"not_found", http.StatusNotFound, "Not found", "There is nothing with that name that belongs to you."},
-		{"method_not_allowed", http.StatusMethodNotAllowed, "Not with this method", "The resource exists, but not for this method."},
-		{"conflict", http.StatusConflict, "It can't be done now", "The present state does not allow it; the detail says why."},
-		{"email_taken", http.StatusConflict, "The e-mail address has an account", "Log in, or register another address."},
-		{"busy", http.StatusConflict, "A run is going on", "The thread has an active run and on_busy was refuse."},
-		{"queue_full", http.StatusConflict, "Too many messages wait", "The thread's queue is full. Wait for a run to end, or cancel some."},
-		{"run_ended", http.StatusConflict, "The run has ended", "There is nothing left to cancel."},
-		{"run_cancelled", http.StatusConflict, "The run was cancelled", "Somebody cancelled it, or another message took its place."},
-		{"scope_erased", http.StatusGone, "The account was erased", "Its data is gone and can't be brought back."},
-		{"precondition_failed", http.StatusPreconditionFailed, "It has changed", "If-Match names another version than the newest."},
-		{"too_large", http.StatusRequestEntityTooLarge, "Too large", "The detail says how much is allowed."},
-		{"unsupported_media_type", http.StatusUnsupportedMediaType, "Send JSON", "Bodies are application/json in UTF-8."},
-		{"invalid", http.StatusUnprocessableEntity, "The request makes no sense", "It can be read, but a value in it is not allowed; errors says which."},
-		{"id_reused", http.StatusUnprocessableEntity, "The Idempotency-Key is used", "It belongs to another request. Take a new one."},
-		{"rate_limited", http.StatusTooManyRequests, "Too many requests", "Wait as long as Retry-After says."},
-		{"overloaded", http.StatusTooManyRequests, "Not now", "The system takes no commands now. Nothing was sent; wait as long as Retry-After says."},
-		{"internal", http.StatusInternalServerError, "Our fault", "Something broke. The traceId finds it in the logs."},
-		{"run_failed", http.StatusBadGateway, "The run failed", "The model or a tool could not do it; the detail says why."},
-		{"behind", http.StatusServiceUnavailable, "Not there yet", "The read model has not reached min_position. Repeat it after Retry-After."},
-		{"stopped", http.StatusServiceUnavailable, "The read model stands still", "An operator must look at it; waiting does not help."},
-		{"unavailable", http.StatusServiceUnavailable, "A part is away", "Something we need can't be reached. It goes on by itself."},
-		{"outcome_unknown", http.StatusGatewayTimeout, "The outcome is not known", "Repeat the request with the same Idempotency-Key: it is done once."},
+		{"malformed", http.StatusBadRequest, "The request can't be read", "The body is not JSON, not UTF-8, or not there, or a parameter stands twice.", ""},
+		{"malformed_position", http.StatusBadRequest, "No such position", "min_position is not a text that a Position header carried.", ""},
+		{"foreign_position", http.StatusBadRequest, "A position of another scope", "min_position belongs to a scope that this read does not touch.", ""},
+		{"unauthorized", http.StatusUnauthorized, "Who are you?", "The access token is missing, wrong or expired. Log in, or refresh the session.", ""},
+		{"bad_credentials", http.StatusUnauthorized, "E-mail or password is wrong", "Which of the two is not said.", ""},
+		{"not_found", http.StatusNotFound, "Not found", "There is nothing with that name that belongs to you.", ""},
+		{"method_not_allowed", http.StatusMethodNotAllowed, "Not with this method", "The resource exists, but not for this method.", ""},
+		{"conflict", http.StatusConflict, "It can't be done now", "The present state does not allow it; the detail says why.", ""},
+		{"email_taken", http.StatusConflict, "The e-mail address has an account", "Log in, or register another address.", ""},
+		{"busy", http.StatusConflict, "A run is going on", "The thread has an active run and on_busy was refuse.", ""},
+		{"queue_full", http.StatusConflict, "Too many messages wait", "The thread's queue is full. Wait for a run to end, or cancel some.", ""},
+		{"run_ended", http.StatusConflict, "The run has ended", "There is nothing left to cancel.", ""},
+		{"run_cancelled", http.StatusConflict, "The run was cancelled", "Somebody cancelled it, or another message took its place.", ""},
+		{"scope_erased", http.StatusGone, "The account was erased", "Its data is gone and can't be brought back.", ""},
+		{"precondition_failed", http.StatusPreconditionFailed, "It has changed", "If-Match names another version than the newest.", ""},
+		{"too_large", http.StatusRequestEntityTooLarge, "Too large", "The detail says how much is allowed.", ""},
+		{"unsupported_media_type", http.StatusUnsupportedMediaType, "Send JSON", "Bodies are application/json in UTF-8.", ""},
+		{"invalid", http.StatusUnprocessableEntity, "The request makes no sense", "It can be read, but a value in it is not allowed; errors says which.", ""},
+		{"id_reused", http.StatusUnprocessableEntity, "The Idempotency-Key is used", "It belongs to another request. Take a new one.", ""},
+		{"rate_limited", http.StatusTooManyRequests, "Too many requests", "Wait as long as Retry-After says.", ""},
+		{"overloaded", http.StatusTooManyRequests, "Not now", "The system takes no commands now. Nothing was sent; wait as long as Retry-After says.", ""},
+		{"internal", http.StatusInternalServerError, "Our fault", "Something broke. The traceId finds it in the logs.", ""},
+		{"run_failed", http.StatusBadGateway, "The run failed", "The model or a tool could not do it; the detail says why.", ""},
+		{"behind", http.StatusServiceUnavailable, "Not there yet", "The read model has not reached min_position. Repeat it after Retry-After.", ""},
+		{"stopped", http.StatusServiceUnavailable, "The read model stands still", "An operator must look at it; waiting does not help.", ""},
+		{"unavailable", http.StatusServiceUnavailable, "A part is away", "Something we need can't be reached. It goes on by itself.", ""},
+		{"outcome_unknown", http.StatusGatewayTimeout, "The outcome is not known", "Repeat the request with the same Idempotency-Key: it is done once.", ""},
 	}
+}
+
+// typ is the last part of the type's URL: the kind's code, and for a rejection that the table does not
+// have, that of a conflict.
+func (k kind) typ() string {
+	if k.as != "" {
+		return k.as
+	}
+	return k.Code
 }
 
 // table finds kinds by code.
@@ -62,6 +72,6 @@ func (t table) rejection(code string) kind {
 		return k
 	}
 	k := t["conflict"]
-	k.Code = code
+	k.Code, k.as = code, k.Code
 	return k
 }

@@ -54,16 +54,25 @@ func (s *server) await(c echo.Context, q *query, models ...string) error {
 // notThere says of a model that is behind where the caller wants it and how far it is.
 func (s *server) notThere(ctx context.Context, want streams.Position, err error) error {
 	var behind *projections.Behind
+	if errors.Is(err, projections.ErrStopped) {
+		return &problem{Code: "stopped", Detail: "a read model has stopped before min_position; an operator must look at it", MinPosition: want.String(),
+			Numbers: map[string]int64{"wanted_position": int64(want.Position)}, retryAfter: 30 * time.Second}
+	}
 	if !errors.As(err, &behind) {
 		return err
 	}
-	p := &problem{Code: "behind", Detail: behind.Error(), MinPosition: want.String(), retryAfter: time.Second,
-		Numbers: map[string]int64{"wanted_offset": behind.Want, "reached_offset": behind.Next, "wanted_position": int64(want.Position)}}
-	// What events has is also what the model has, unless it lags behind events.
-	if head, err := s.Events.Head(ctx, want.Scope); err == nil && (head.Position == 0 || head.Offset < behind.Next) {
-		p.Position = head.String()
-		p.Numbers["reached_position"] = int64(head.Position)
+	p := &problem{Code: "behind", Detail: "the read model " + behind.Model + " has not reached min_position", MinPosition: want.String(),
+		Numbers: map[string]int64{"wanted_position": int64(want.Position)}, retryAfter: time.Second}
+	head, err := s.Events.Head(ctx, want.Scope)
+	if err != nil {
+		return err
 	}
+	short, cancel := context.WithTimeout(ctx, glance)
+	defer cancel()
+	if s.Waiter.Wait(short, head, behind.Model) != nil {
+		return p // it lags behind events, too
+	}
+	p.Position, p.Numbers["reached_position"] = head.String(), int64(head.Position)
 	return p
 }
 

@@ -133,7 +133,7 @@ func (s *server) onError(err error, c echo.Context) {
 func (s *server) writeProblem(c echo.Context, p problem) {
 	k := s.kinds.rejection(p.Code)
 	p.Code, p.Status, p.Title, p.TraceID = k.Code, k.Status, k.Title, traceID(c)
-	p.Type = s.PublicURL + "/problems/" + k.Code
+	p.Type = s.PublicURL + "/problems/" + k.typ()
 	header := c.Response().Header()
 	header.Set(echo.HeaderContentType, "application/problem+json")
 	header.Set(echo.HeaderCacheControl, "no-store")

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
 
@@ -46,12 +47,10 @@ func TestMain(m *testing.M) { pgtest.Main(m, func() error { return goleak.Find()
 // ring is the whole product in one process: broker, writer, Postgres, vault, projectors, gateway, the
 // offline model, and the HTTP interface on a real server.
 type ring struct {
-	t       *testing.T
-	server  *httptest.Server
-	effects *openeffects.Model
-	work    *work.Tables
-	log     *logs
-	shift   time.Duration // of the clock, before the ring is used
+	t      *testing.T
+	server *httptest.Server
+	pool   *pgxpool.Pool
+	log    *logs
 }
 
 type option func(*rest.Config)
@@ -91,7 +90,7 @@ func newRing(t *testing.T, options ...option) *ring {
 		Tick: 200 * time.Millisecond, Log: quiet}
 	worker.Kinds = effects.BuiltIn(worker, model.Offline(), embed.Hashed{})
 
-	r := &ring{t: t, effects: open, work: wo, log: &logs{}}
+	r := &ring{t: t, pool: pool, log: &logs{}}
 	for _, run := range []func(context.Context) error{writer.Run, asker.Run, engine.Run, waiter.Run, gateway.Run, effects.New(worker).Run} {
 		r.background(run)
 	}
@@ -112,16 +111,19 @@ func newRing(t *testing.T, options ...option) *ring {
 	return r
 }
 
-func (r *ring) background(run func(context.Context) error) {
+// background runs something until it is stopped or the test ends.
+func (r *ring) background(run func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var group errgroup.Group
 	group.Go(func() error { return run(ctx) })
-	r.t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 			r.t.Errorf("something that ran in the background ended with: %v", err)
 		}
 	})
+	r.t.Cleanup(stop)
+	return stop
 }
 
 // logs keeps what was logged.
@@ -279,20 +281,26 @@ func (a *answer) list(names ...string) []map[string]any {
 	return objects
 }
 
-// device connects a real device of the user.
+// device connects a real device of the user; it stays until the test ends.
 func (u *user) device(id string) *device.Device {
+	d, _ := u.visitor(id)
+	return d
+}
+
+// visitor connects a device that can be sent away.
+func (u *user) visitor(id string) (d *device.Device, leave func()) {
 	u.r.t.Helper()
 	store, err := device.OpenStore(u.r.t.Context(), ":memory:", nil)
 	check(u.r.t, err)
-	d, err := device.New(device.Options{URL: u.r.server.URL, DeviceID: id, Name: "laptop of " + u.email, Timezone: "Europe/Berlin", Store: store,
+	d, err = device.New(device.Options{URL: u.r.server.URL, DeviceID: id, Name: "laptop of " + u.email, Timezone: "Europe/Berlin", Store: store,
 		Token: func(context.Context) (string, error) { return u.token, nil }, MinBackoff: 10 * time.Millisecond})
 	check(u.r.t, err)
 	u.r.t.Cleanup(func() { _ = store.Close() })
-	u.r.background(d.Run)
+	leave = u.r.background(d.Run)
 	ctx, cancel := context.WithTimeout(u.r.t.Context(), 10*time.Second)
 	defer cancel()
 	check(u.r.t, d.Ready(ctx))
-	return d
+	return d, leave
 }
 
 // eventually tries until it holds.

@@ -141,34 +141,51 @@ func (s *server) routes(e *echo.Echo) {
 	e.GET("/readyz", s.readyz)
 	e.GET("/problems/:code", s.problemTypes)
 
-	open := e.Group("/api/v1", s.limitSessions)
-	open.POST("/accounts", s.register)
-	open.POST("/sessions", s.login)
-	open.POST("/sessions/refresh", s.refresh)
-	open.DELETE("/sessions", s.logout)
+	// Middleware stands at each route, not at groups: a group answers 404 where a method is missing.
+	for _, r := range []struct {
+		method, path string
+		handle       echo.HandlerFunc
+		before       []echo.MiddlewareFunc
+	}{
+		{http.MethodPost, "/accounts", s.register, s.anybody()},
+		{http.MethodPost, "/sessions", s.login, s.anybody()},
+		{http.MethodPost, "/sessions/refresh", s.refresh, s.anybody()},
+		{http.MethodDelete, "/sessions", s.logout, s.anybody()},
 
-	own := e.Group("/api/v1", s.authenticate)
-	own.GET("/me", s.me)
-	own.GET("/threads", s.listThreads)
-	own.GET("/threads/:thread", s.getThread)
-	own.GET("/threads/:thread/timeline", s.timeline)
-	own.GET("/threads/:thread/head", s.threadHead)
-	own.GET("/threads/:thread/last", s.lastItem)
-	own.GET("/threads/:thread/last-message", s.lastMessage)
-	own.GET("/threads/:thread/runs", s.listRuns)
-	own.GET("/requests/:request", s.getRequest)
-	own.GET("/runs/:run", s.getRun)
-	own.GET("/devices", s.listDevices)
-	own.GET("/devices/:device", s.getDevice)
-	own.GET("/events", s.scopeEvents)
-	own.GET("/effects", s.openEffects)
+		{http.MethodGet, "/me", s.me, s.owner()},
+		{http.MethodGet, "/threads", s.listThreads, s.owner()},
+		{http.MethodGet, "/threads/:thread", s.getThread, s.owner()},
+		{http.MethodGet, "/threads/:thread/timeline", s.timeline, s.owner()},
+		{http.MethodGet, "/threads/:thread/head", s.threadHead, s.owner()},
+		{http.MethodGet, "/threads/:thread/last", s.lastItem, s.owner()},
+		{http.MethodGet, "/threads/:thread/last-message", s.lastMessage, s.owner()},
+		{http.MethodGet, "/threads/:thread/runs", s.listRuns, s.owner()},
+		{http.MethodGet, "/requests/:request", s.getRequest, s.owner()},
+		{http.MethodGet, "/runs/:run", s.getRun, s.owner()},
+		{http.MethodGet, "/devices", s.listDevices, s.owner()},
+		{http.MethodGet, "/devices/:device", s.getDevice, s.owner()},
+		{http.MethodGet, "/events", s.scopeEvents, s.owner()},
+		{http.MethodGet, "/effects", s.openEffects, s.owner()},
 
-	limited := e.Group("/api/v1", s.authenticate, s.limitCommands)
-	limited.DELETE("/me", s.erase)
-	limited.POST("/ws/tickets", s.ticket)
-	limited.POST("/threads", s.createThread)
-	limited.PATCH("/threads/:thread", s.renameThread)
-	limited.POST("/runs/:run/cancel", s.cancelRun)
-	limited.POST("/chat", s.chat)
-	limited.POST("/storage/vectors/embed", s.embed)
+		{http.MethodDelete, "/me", s.erase, s.commander()},
+		{http.MethodPost, "/ws/tickets", s.ticket, s.commander()},
+		{http.MethodPost, "/threads", s.createThread, s.commander()},
+		{http.MethodPatch, "/threads/:thread", s.renameThread, s.commander()},
+		{http.MethodPost, "/runs/:run/cancel", s.cancelRun, s.commander()},
+		{http.MethodPost, "/chat", s.chat, s.commander()},
+		{http.MethodPost, "/storage/vectors/embed", s.embed, s.commander()},
+	} {
+		e.Add(r.method, "/api/v1"+r.path, r.handle, r.before...)
+	}
+}
+
+// anybody may come without a token, as often as their address may.
+func (s *server) anybody() []echo.MiddlewareFunc { return []echo.MiddlewareFunc{s.limitSessions} }
+
+// owner is who has a token; everything is answered by its scope.
+func (s *server) owner() []echo.MiddlewareFunc { return []echo.MiddlewareFunc{s.authenticate} }
+
+// commander has a token, and not too many wishes.
+func (s *server) commander() []echo.MiddlewareFunc {
+	return []echo.MiddlewareFunc{s.authenticate, s.limitCommands}
 }

@@ -1,0 +1,278 @@
+package rest_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cairnhq/cairn/domain"
+	"github.com/cairnhq/cairn/handlers/rest"
+	"github.com/cairnhq/cairn/streams"
+)
+
+// route is a route and what makes a good request of it, in the scope of who owns things.
+type route struct {
+	method, path, body string
+	good               int // status for the owner
+	other              int // status for another user
+}
+
+func (r *ring) thread(u *user, title string) *answer {
+	r.t.Helper()
+	return u.post("/api/v1/threads", map[string]string{"title": title}).want(http.StatusCreated)
+}
+
+func TestWhoMaySeeWhat(t *testing.T) {
+	r := newRing(t)
+	ann, bob, nobody := r.user("ann"), r.user("bob"), r.nobody()
+	ann.device("laptop")
+	r.eventually("a known device", func() bool { return len(ann.get("/api/v1/devices").list("data")) == 1 })
+	thread := r.thread(ann, "Plans").text("id")
+	chat := ann.post("/api/v1/chat", `{"message":"How many todo tasks do I have?","session_id":"`+thread+`"}`).want(http.StatusOK)
+	run := chat.text("run_id")
+	of := "/api/v1/threads/" + thread
+	routes := []route{
+		{"GET", "/api/v1/me", "", 200, 200},
+		{"GET", "/api/v1/threads", "", 200, 200},
+		{"POST", "/api/v1/threads", `{}`, 201, 201},
+		{"GET", of, "", 200, 404},
+		{"PATCH", of, `{"title":"Other plans"}`, 200, 404},
+		{"GET", of + "/timeline", "", 200, 404},
+		{"GET", of + "/timeline?limit=0", "", 200, 404},
+		{"GET", of + "/timeline?direction=after&seq=0", "", 200, 404},
+		{"GET", of + "/head", "", 200, 404},
+		{"GET", of + "/last", "", 200, 404},
+		{"GET", of + "/last-message", "", 200, 404},
+		{"GET", of + "/runs", "", 200, 404},
+		{"GET", "/api/v1/requests/x", "", 200, 200},
+		{"GET", "/api/v1/runs/" + run, "", 200, 404},
+		{"POST", "/api/v1/runs/" + run + "/cancel", "", 409, 404},
+		{"GET", "/api/v1/devices", "", 200, 200},
+		{"GET", "/api/v1/devices/laptop", "", 200, 404},
+		{"GET", "/api/v1/events", "", 200, 200},
+		{"GET", "/api/v1/effects", "", 200, 200},
+		{"POST", "/api/v1/ws/tickets", "", 201, 201},
+		{"POST", "/api/v1/chat", `{"message":"hello","session_id":"` + thread + `"}`, 200, 404},
+		{"POST", "/api/v1/storage/vectors/embed", `{"text":"hello"}`, 200, 200},
+	}
+	for _, one := range routes {
+		var body any
+		if one.body != "" {
+			body = one.body
+		}
+		nobody.do(one.method, one.path, body).problem(http.StatusUnauthorized, "unauthorized")
+		if got := nobody.do(one.method, one.path, body, header{"Authorization", "Bearer nonsense"}); got.status != 401 || got.header.Get("WWW-Authenticate") == "" {
+			t.Errorf("%s with a bad token: %d", got.what, got.status)
+		}
+		if got := bob.do(one.method, one.path, body); got.status != one.other {
+			t.Errorf("%s by another: %d, want %d: %.300s", got.what, got.status, one.other, got.raw)
+		}
+		got := ann.do(one.method, one.path, body)
+		if got.status != one.good {
+			t.Errorf("%s by the owner: %d, want %d: %.300s", got.what, got.status, one.good, got.raw)
+		}
+		if one.good < 300 && one.method != "POST" {
+			p, err := streams.ParsePosition(got.header.Get("Position"))
+			if err != nil || string(p.Scope) != ann.scope {
+				t.Errorf("%s: Position %q: %v", got.what, got.header.Get("Position"), err)
+			}
+		}
+	}
+	for _, path := range []string{"/api/v1/threads", "/api/v1/events", "/api/v1/devices", "/api/v1/effects"} {
+		if text := string(bob.get(path).raw); strings.Contains(text, thread) || strings.Contains(text, "Plans") || strings.Contains(text, ann.scope) {
+			t.Errorf("%s tells bob of ann: %s", path, text)
+		}
+	}
+
+	// Erasure ends all of it.
+	ann.do("DELETE", "/api/v1/me", nil).want(http.StatusNoContent)
+	for _, path := range []string{"/api/v1/me", of} {
+		if got := ann.get(path); got.status < 400 || strings.Contains(string(got.raw), "plans") {
+			t.Errorf("after erasure %s: %d %s", path, got.status, got.raw)
+		}
+	}
+	ann.post("/api/v1/sessions/refresh", map[string]string{"refresh_token": ann.refresh}).problem(http.StatusUnauthorized, "unauthorized")
+	ann.post("/api/v1/sessions", map[string]string{"email": ann.email, "password": ann.password}).problem(http.StatusUnauthorized, "bad_credentials")
+}
+
+func TestWrongInput(t *testing.T) {
+	r := newRing(t)
+	ann := r.user("ann")
+	made := r.thread(ann, "Plans")
+	of := "/api/v1/threads/" + made.text("id")
+	ann.see(of, made)
+	head := int(ann.see(of+"/head", made).at("max_seq").(float64))
+	if head != 2 {
+		t.Fatalf("head %d", head)
+	}
+	foreign := streams.Position{Scope: domain.User("somebody"), Position: 1, Era: 1}.String()
+	big := `"` + strings.Repeat("x", 1<<20) + `"`
+	cases := []struct {
+		method, path, body string
+		status             int
+		code, says         string
+	}{
+		{"POST", "/api/v1/threads", "", 400, "malformed", "empty"},
+		{"POST", "/api/v1/threads", "{", 400, "malformed", "JSON"},
+		{"POST", "/api/v1/threads", "{} {}", 400, "malformed", "follows"},
+		{"POST", "/api/v1/threads", "{\"title\":\"\xff\"}", 400, "malformed", "UTF-8"},
+		{"POST", "/api/v1/threads", `[]`, 422, "invalid", "expected an object, got a list"},
+		{"POST", "/api/v1/threads", `null`, 422, "invalid", "expected an object, got null"},
+		{"POST", "/api/v1/threads", `{"title":7}`, 422, "invalid", "/title: expected a text, got a number"},
+		{"POST", "/api/v1/threads", `{"TITLE":"x"}`, 422, "invalid", "/TITLE: unknown field"},
+		{"POST", "/api/v1/threads", `{"title":"a\u0000b"}`, 422, "invalid", "NUL"},
+		{"POST", "/api/v1/threads", `{"title":"   "}`, 422, "invalid", "between 1 and 200"},
+		{"POST", "/api/v1/threads", `{"title":"` + strings.Repeat("ü", 201) + `"}`, 422, "invalid", "between 1 and 200"},
+		{"POST", "/api/v1/threads", `{"title":"` + strings.Repeat("x", 70_000) + `"}`, 413, "too_large", "65536"},
+		{"POST", "/api/v1/threads?x=1", `{}`, 422, "invalid", "no parameters"},
+		{"PATCH", of, `{}`, 422, "invalid", "/title: is missing"},
+		{"PATCH", "/api/v1/threads/nothing", `{"title":"x"}`, 404, "not_found", ""},
+		{"PUT", of, `{}`, 405, "method_not_allowed", ""},
+		{"GET", "/api/v1/nothing", "", 404, "not_found", "path"},
+		{"GET", "/api/v1/threads/nothing", "", 404, "not_found", ""},
+		{"GET", "/api/v1/threads/NOT%2FAN%00ID", "", 404, "not_found", ""},
+		{"GET", "/api/v1/threads?limit=0", "", 422, "invalid", "between 1 and 200"},
+		{"GET", "/api/v1/threads?limit=201", "", 422, "invalid", "between 1 and 200"},
+		{"GET", "/api/v1/threads?limit=x", "", 422, "invalid", "whole number"},
+		{"GET", "/api/v1/threads?cursor=nonsense", "", 422, "invalid", "cursor"},
+		{"GET", "/api/v1/threads?page=2", "", 422, "invalid", "page: unknown parameter"},
+		{"GET", "/api/v1/threads?limit=1&limit=2", "", 400, "malformed", "twice"},
+		{"GET", "/api/v1/threads?cursor=%00", "", 400, "malformed", "NUL"},
+		{"GET", "/api/v1/threads?min_position=nonsense", "", 400, "malformed_position", ""},
+		{"GET", "/api/v1/threads?min_position=" + foreign, "", 400, "foreign_position", ""},
+		{"GET", of + "/timeline?limit=-1", "", 422, "invalid", "whole number"},
+		{"GET", of + "/timeline?limit=1001", "", 422, "invalid", "at most 1000"},
+		{"GET", of + "/timeline?direction=sideways", "", 422, "invalid", "none of tail, before, after"},
+		{"GET", of + "/timeline?direction=after", "", 422, "invalid", "needs one"},
+		{"GET", of + "/timeline?seq=1", "", 422, "invalid", "belongs to before and after"},
+		{"GET", of + "/timeline?direction=after&seq=3", "", 422, "invalid", "3 does not exist yet; the newest is 2"},
+		{"GET", of + "/timeline?direction=before&seq=99999999999999999999", "", 422, "invalid", "too large"},
+		{"GET", of + "/timeline?steps=maybe", "", 422, "invalid", "none of true, false"},
+		{"GET", "/api/v1/events?after=999", "", 422, "invalid", "999 does not exist yet"},
+		{"GET", "/api/v1/events?after=-1", "", 422, "invalid", "whole number"},
+		{"POST", "/api/v1/runs/nothing/cancel", "", 404, "not_found", ""},
+		{"POST", "/api/v1/chat", `{}`, 422, "invalid", "/message: is empty"},
+		{"POST", "/api/v1/chat", `{"message":" \n "}`, 422, "invalid", "/message: is empty"},
+		{"POST", "/api/v1/chat", `{"message":"a\u0000"}`, 422, "invalid", "NUL"},
+		{"POST", "/api/v1/chat", `{"message":"x","on_busy":"panic"}`, 422, "invalid", "/on_busy"},
+		{"POST", "/api/v1/chat", `{"message":"x","timezone":"Mars/Olympus"}`, 422, "invalid", "/timezone"},
+		{"POST", "/api/v1/chat", `{"message":"x","device_id":"somebodys"}`, 422, "invalid", "/device_id"},
+		{"POST", "/api/v1/chat", `{"message":"x","session_id":""}`, 422, "invalid", "/session_id"},
+		{"POST", "/api/v1/chat", `{"message":"x","session_id":"nothing"}`, 404, "not_found", ""},
+		{"POST", "/api/v1/chat", `{"message":"x","session_id":"NOT/AN/ID"}`, 404, "not_found", ""},
+		{"POST", "/api/v1/chat", `{"message":"x","conversation_history":[{"role":"god","content":"y"}]}`, 422, "invalid", "/conversation_history/0/role"},
+		{"POST", "/api/v1/chat", `{"message":"x","conversation_history":[{"role":"user","content":["y"]}]}`, 422, "invalid", "/conversation_history/0/content: expected a text"},
+		{"POST", "/api/v1/chat", `{"message":"x","conversation_history":[{"role":"user","content":` + big + `}]}`, 413, "too_large", "1048576"},
+		{"POST", "/api/v1/storage/vectors/embed", `{"text":""}`, 422, "invalid", "/text: is empty"},
+		{"POST", "/api/v1/storage/vectors/embed", `{"text":` + big + `}`, 413, "too_large", ""},
+		{"POST", "/api/v1/accounts", `{"email":"nonsense","password":"short"}`, 422, "invalid", "e-mail"},
+		{"POST", "/api/v1/accounts", `{"email":"Ann <ann@example.org>","password":"long enough"}`, 422, "invalid", "/email"},
+		{"POST", "/api/v1/accounts", `{"email":"ann@example.com","password":"another password"}`, 409, "email_taken", ""},
+		{"POST", "/api/v1/sessions", `{"email":"ann@example.com","password":"wrong password"}`, 401, "bad_credentials", ""},
+		{"POST", "/api/v1/sessions", `{"email":"nobody@example.com","password":"wrong password"}`, 401, "bad_credentials", ""},
+		{"POST", "/api/v1/sessions", `{"email":"","password":""}`, 401, "bad_credentials", ""},
+		{"POST", "/api/v1/sessions/refresh", `{}`, 422, "invalid", "/refresh_token: is missing"},
+		{"POST", "/api/v1/sessions/refresh", `{"refresh_token":"nonsense"}`, 401, "unauthorized", ""},
+		{"GET", "/problems/nothing", "", 404, "not_found", ""},
+	}
+	for _, c := range cases {
+		var body any
+		if c.body != "" || c.method == "POST" && c.status == 400 {
+			body = c.body
+		}
+		got := ann.do(c.method, c.path, body).problem(c.status, c.code)
+		if !strings.Contains(got.text("detail"), c.says) {
+			t.Errorf("%s %.80s: %q does not say %q", got.what, c.body, got.text("detail"), c.says)
+		}
+		if strings.Contains(string(got.raw), "xxxxxxxx") {
+			t.Errorf("%s: the problem repeats the input", got.what)
+		}
+	}
+
+	t.Run("media types and keys", func(t *testing.T) {
+		ann.post("/api/v1/threads", `{}`, header{"Content-Type", "text/plain"}).problem(415, "unsupported_media_type")
+		ann.post("/api/v1/threads", `{}`, header{"Content-Type", "application/json; charset=latin1"}).problem(415, "unsupported_media_type")
+		ann.post("/api/v1/threads", `{}`, header{"Content-Type", "application/json; charset=UTF-8"}).want(201)
+		ann.post("/api/v1/threads", `{}`, header{"Idempotency-Key", strings.Repeat("k", 201)}).problem(422, "invalid")
+		ann.post("/api/v1/threads", `{}`, header{"Idempotency-Key", "ümlaut"}).problem(422, "invalid")
+	})
+	t.Run("problem types are served", func(t *testing.T) {
+		got := r.nobody().get("/problems/behind").want(200)
+		if got.text("title") == "" || got.text("about") == "" || got.at("status") != 503.0 {
+			t.Errorf("problem type %s", got.raw)
+		}
+	})
+	t.Run("request ids", func(t *testing.T) {
+		if got := ann.get("/api/v1/nothing", header{"X-Request-Id", "mine-1"}); got.header.Get("X-Request-Id") != "mine-1" || got.text("traceId") != "mine-1" {
+			t.Errorf("request id %v", got.header)
+		}
+		if got := ann.get("/api/v1/me", header{"X-Request-Id", "evil id\tx"}); got.header.Get("X-Request-Id") == "evil id\tx" {
+			t.Error("an impossible request id was taken")
+		}
+	})
+}
+
+func TestRatesAreLimited(t *testing.T) {
+	r := newRing(t, func(c *rest.Config) {
+		c.Limits = rest.Limits{Commands: 0.1, CommandBurst: 3, Sessions: 0.1, SessionBurst: 3}
+	})
+	ann, bob := r.user("ann"), r.user("bob")
+	for range 3 {
+		ann.post("/api/v1/storage/vectors/embed", `{"text":"x"}`).want(200)
+	}
+	got := ann.post("/api/v1/storage/vectors/embed", `{"text":"x"}`).problem(429, "rate_limited")
+	if got.header.Get("Retry-After") == "" || !strings.HasPrefix(got.header.Get("RateLimit"), `"commands";r=0`) {
+		t.Errorf("headers %v", got.header)
+	}
+	ann.get("/api/v1/me").want(200) // reads go on
+	bob.post("/api/v1/storage/vectors/embed", `{"text":"x"}`).want(200)
+	bob.post("/api/v1/sessions", `{"email":"bob@example.com","password":"wrong password"}`).problem(401, "bad_credentials")
+	bob.post("/api/v1/sessions", map[string]string{"email": bob.email, "password": bob.password}).problem(429, "rate_limited")
+}
+
+func TestReadYourWrites(t *testing.T) {
+	r := newRing(t)
+	ann := r.user("ann")
+	for i := range 20 {
+		made := r.thread(ann, "Plans")
+		if got := ann.see("/api/v1/threads/"+made.text("id"), made); got.text("title") != "Plans" || got.header.Get("ETag") != made.header.Get("ETag") {
+			t.Fatalf("%d: %s after %s", i, got.raw, made.raw)
+		}
+	}
+	made := r.thread(ann, "Plans")
+	p, err := streams.ParsePosition(made.header.Get("Position"))
+	check(t, err)
+	p.Position, p.Offset = p.Position+1, p.Offset+1
+	began := time.Now()
+	got := ann.get("/api/v1/threads?min_position="+p.String()).problem(http.StatusServiceUnavailable, "behind")
+	if took := time.Since(began); took < time.Second || got.header.Get("Retry-After") == "" {
+		t.Errorf("after %v: %v", took, got.header)
+	}
+	if got.text("min_position") != p.String() || got.text("position") == "" {
+		t.Errorf("positions in %s", got.raw)
+	}
+}
+
+func TestSessions(t *testing.T) {
+	r := newRing(t)
+	ann := r.user("ann")
+	in := ann.post("/api/v1/sessions", map[string]string{"email": ann.email, "password": ann.password}).want(200)
+	if in.text("account", "user_id") != ann.account || in.text("account", "tier") != "free" || in.header.Get("Cache-Control") != "no-store" {
+		t.Errorf("logged in %s", in.raw)
+	}
+	next := ann.post("/api/v1/sessions/refresh", map[string]string{"refresh_token": in.text("refresh_token")}).want(200)
+	ann.token = next.text("access_token")
+	if me := ann.get("/api/v1/me").want(200); me.text("user_id") != ann.account || me.text("scope") != ann.scope {
+		t.Errorf("me %s", me.raw)
+	}
+	ann.do("DELETE", "/api/v1/sessions", map[string]string{"refresh_token": next.text("refresh_token")}).want(204)
+	ann.do("DELETE", "/api/v1/sessions", map[string]string{"refresh_token": "nonsense"}).want(204)
+	ann.post("/api/v1/sessions/refresh", map[string]string{"refresh_token": next.text("refresh_token")}).problem(401, "unauthorized")
+	ticket := ann.post("/api/v1/ws/tickets", nil).want(201)
+	if at, err := time.Parse(time.RFC3339, ticket.text("expires_at")); err != nil || time.Until(at) > 31*time.Second || ticket.text("ticket") == "" {
+		t.Errorf("ticket %s", ticket.raw)
+	}
+	r.nobody().get("/healthz").want(200)
+	r.nobody().get("/readyz?verbose").want(200)
+}
