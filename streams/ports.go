@@ -20,7 +20,10 @@ type Asker interface {
 type Command struct {
 	Scope domain.Scope
 	// ID is UUIDv5(scope, request id); see CommandID.
-	ID            string
+	ID string
+	// Minted says that ID was drawn at random for this command: nobody can have used it before, so it is not
+	// looked up. Not for an id that came from, or was derived from, anything that may come again, and not for a repeat.
+	Minted        bool
 	Actor         domain.Actor
 	CorrelationID string // empty: ID
 	CausationID   string

@@ -38,14 +38,14 @@ type AskerConfig struct {
 type Asker struct {
 	config  AskerConfig
 	lookups []chan *idLookup
+	lanes   []*lane       // by partition; set before begun is closed
 	begun   chan struct{} // closed when Run may take commands
 	ready   chan struct{} // closed when the tail has reached the end that Run found
 	ended   chan struct{} // closed when Run has ended
 
-	producer *kgo.Client // set before begun is closed
-
 	mu       sync.Mutex
 	inFlight map[streams.CommandKey]*asked
+	places   []streams.CommandPlace // of the last counted commit that the tail read, by partition
 }
 
 // asked is a command id that somebody waits for.
@@ -57,7 +57,7 @@ type asked struct {
 	ending ending
 
 	mu     sync.Mutex
-	sent   bool
+	sent   *lane // nil before it was sent
 	offset int64 // of the command, once known; -1 before
 
 	waiters int // guarded by the asker
@@ -83,7 +83,8 @@ func NewAsker(config AskerConfig) (*Asker, error) {
 	}
 	a := &Asker{
 		config: config, inFlight: map[streams.CommandKey]*asked{},
-		begun: make(chan struct{}), ready: make(chan struct{}), ended: make(chan struct{}),
+		places: make([]streams.CommandPlace, config.Topics.N()),
+		begun:  make(chan struct{}), ready: make(chan struct{}), ended: make(chan struct{}),
 	}
 	for range config.Topics.N() {
 		a.lookups = append(a.lookups, make(chan *idLookup, lookupBatch))
@@ -198,21 +199,35 @@ func (a *Asker) join(key streams.CommandKey, fingerprint []byte) (w *asked, firs
 func (a *Asker) leave(w *asked, cause error) error {
 	a.mu.Lock()
 	if w.waiters--; w.waiters == 0 && a.inFlight[w.key] == w {
-		delete(a.inFlight, w.key)
+		a.forget(w)
 	}
 	a.mu.Unlock()
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	sent := w.lane() != nil
 	switch {
-	case w.sent && cause != nil:
+	case sent && cause != nil:
 		return fmt.Errorf("%w: %w", streams.ErrOutcomeUnknown, cause)
-	case w.sent:
+	case sent:
 		return streams.ErrOutcomeUnknown
 	case cause != nil:
 		return cause
 	default:
-		return &streams.Busy{Reason: "the database does not answer", RetryAfter: time.Second}
+		return &streams.Busy{Reason: "the log or the database does not answer", RetryAfter: time.Second}
 	}
+}
+
+// forget takes an id out of those in flight. The asker must be locked.
+func (a *Asker) forget(w *asked) {
+	delete(a.inFlight, w.key)
+	if l := w.lane(); l != nil {
+		l.underWay.Add(-1)
+	}
+}
+
+// lane is where the command was sent, nil before.
+func (w *asked) lane() *lane {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sent
 }
 
 // finish tells everybody who waits how an id ended; the first outcome stands.
@@ -225,7 +240,7 @@ func (a *Asker) finish(w *asked, o ending) {
 	default:
 	}
 	if a.inFlight[w.key] == w {
-		delete(a.inFlight, w.key)
+		a.forget(w)
 	}
 	w.ending = o
 	close(w.done)
@@ -243,10 +258,13 @@ func (a *Asker) send(ctx context.Context, w *asked, c streams.Command) {
 		return
 	}
 	partition := a.config.Topics.PartitionOf(c.Scope)
-	found, err := a.look(ctx, w, partition)
-	if err != nil {
-		a.refuse(w, err)
-		return
+	found := looked{known: a.place(partition)}
+	if !c.Minted {
+		var err error
+		if found, err = a.look(ctx, w, partition); err != nil {
+			a.refuse(w, err)
+			return
+		}
 	}
 	if found.row != nil {
 		a.finish(w, ending{row: found.row, original: true, repeated: true})
@@ -266,14 +284,25 @@ func (a *Asker) send(ctx context.Context, w *asked, c streams.Command) {
 		a.refuse(w, keyError(c.Scope, err))
 		return
 	}
-	if !w.sending() {
+	if !a.sending(w, a.lanes[partition]) {
 		return
 	}
-	// The caller's context is not the record's: whoever joined waits for it too.
-	a.producer.Produce(context.WithoutCancel(ctx), &kgo.Record{
-		Topic: a.config.Topics.Commands(), Partition: partition,
-		Key: []byte(c.Scope), Value: value, Headers: CommandHeaders(c.Scope, c.ID),
-	}, func(r *kgo.Record, err error) { a.produced(w, r, err) })
+	o := &outgoing{
+		record: &kgo.Record{
+			Topic: a.config.Topics.Commands(), Partition: partition,
+			Key: []byte(c.Scope), Value: value, Headers: CommandHeaders(c.Scope, c.ID),
+		},
+		promise: func(r *kgo.Record, err error) { a.produced(w, r, err) },
+	}
+	select {
+	case a.lanes[partition].queue <- o:
+	case <-ctx.Done():
+		a.unsend(w)
+		a.refuse(w, impatient(ctx))
+	case <-a.ended:
+		a.unsend(w)
+		a.refuse(w, errEnded)
+	}
 }
 
 // refuse finishes an id that was not sent. If only its first caller left, the others try for themselves.
@@ -285,16 +314,29 @@ func (a *Asker) refuse(w *asked, err error) {
 }
 
 // sending marks the id as sent, unless it has ended: somebody else's command under it was decided meanwhile.
-func (w *asked) sending() bool {
-	select {
-	case <-w.done:
+func (a *Asker) sending(w *asked, l *lane) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.inFlight[w.key] != w {
 		return false
-	default:
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.sent = true
+	w.sent = l
+	l.underWay.Add(1)
 	return true
+}
+
+// unsend takes sending back: the lane never got the command.
+func (a *Asker) unsend(w *asked) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.inFlight[w.key] == w {
+		w.lane().underWay.Add(-1)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sent = nil
 }
 
 // produced hears what became of the command's record. One that was not acknowledged may stand in the topic all the same.
@@ -326,6 +368,21 @@ func (a *Asker) waiting(scope, id []byte) *asked {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.inFlight[streams.CommandKey{Scope: domain.Scope(scope), ID: string(id)}]
+}
+
+// place is up to where the tail has read: what was minted now was decided nowhere before it.
+func (a *Asker) place(partition int32) streams.CommandPlace {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.places[partition]
+}
+
+func (a *Asker) setPlaces(at []streams.Checkpoint) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for p := range at {
+		a.places[p] = at[p].Acceptance.After
+	}
 }
 
 // commandOffset is where the command stands, -1 while nobody knows.

@@ -48,7 +48,7 @@ func impatient(ctx context.Context) error {
 	if err := ctx.Err(); !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return &streams.Busy{Reason: "the database does not answer", RetryAfter: time.Second}
+	return &streams.Busy{Reason: "the log or the database does not answer", RetryAfter: time.Second}
 }
 
 // lookUp serves the look-ups of a partition: all that have accumulated in one statement, without waiting for more.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -26,10 +25,7 @@ func (a *Asker) Run(ctx context.Context) error {
 	}
 	a.mu.Unlock()
 	for _, w := range waiting {
-		w.mu.Lock()
-		sent := w.sent
-		w.mu.Unlock()
-		if sent {
+		if w.lane() != nil {
 			a.finish(w, ending{err: streams.ErrOutcomeUnknown})
 		}
 	}
@@ -49,16 +45,13 @@ func (a *Asker) run(ctx context.Context) error {
 		}
 		return client, err
 	}
-	producer, err := open(a.config.client(
-		// Ids make a repeated command harmless, so the producer needs no numbering. One request in flight
-		// gathers what comes meanwhile into the next: a lone asker waits for nothing, many share a write.
-		kgo.DisableIdempotentWrite(), kgo.MaxProduceRequestsInflightPerBroker(1), kgo.ProducerLinger(0),
-		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.ProducerBatchMaxBytes(4<<20), kgo.ProducerBatchCompression(kgo.NoCompression()),
-		kgo.RecordDeliveryTimeout(max(a.config.Wait, time.Second)), kgo.MaxBufferedRecords(1<<17),
-	))
-	if err != nil {
-		return err
+	for range a.config.Topics.N() {
+		l, err := a.config.newLane()
+		if err != nil {
+			return err
+		}
+		clients = append(clients, l.client)
+		a.lanes = append(a.lanes, l)
 	}
 	from := make([]streams.Checkpoint, a.config.Topics.N())
 	offsets := map[int32]int64{}
@@ -69,7 +62,7 @@ func (a *Asker) run(ctx context.Context) error {
 		}
 		from[p], offsets[p] = snapshot.Checkpoint, snapshot.Checkpoint.Next
 	}
-	ends, err := offsetsAtEnd(ctx, producer, a.config.Topics.Log())
+	ends, err := offsetsAtEnd(ctx, a.lanes[0].client, a.config.Topics.Log())
 	if err != nil {
 		return err
 	}
@@ -81,13 +74,14 @@ func (a *Asker) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.producer = producer
+	a.setPlaces(from)
 	close(a.begun)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return a.tailLog(ctx, log, from, ends) })
 	group.Go(func() error { return a.tailReplies(ctx, replies) })
 	for p := range a.config.Topics.N() {
 		group.Go(func() error { return a.lookUp(ctx, p) })
+		group.Go(func() error { return a.lanes[p].run(ctx) })
 	}
 	return group.Wait()
 }
@@ -142,6 +136,7 @@ func (a *Asker) tailLog(ctx context.Context, client *kgo.Client, at []streams.Ch
 		level.Do(func() { close(a.ready) })
 	}
 	for caughtUp(); ; caughtUp() {
+		a.setPlaces(at)
 		records, err := poll(ctx, client)
 		if err != nil {
 			return err

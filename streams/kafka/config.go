@@ -7,7 +7,6 @@ import (
 	"log/slog"
 
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/plugin/kslog"
 
 	"github.com/cairnhq/cairn/streams"
 )
@@ -51,7 +50,7 @@ func (c Config) liveClient(options ...kgo.Opt) (*kgo.Client, error) {
 func (c Config) dial(seeds []string, options []kgo.Opt) (*kgo.Client, error) {
 	all := []kgo.Opt{kgo.SeedBrokers(seeds...), kgo.ClientID("cairn")}
 	if c.Log != nil {
-		all = append(all, kgo.WithLogger(kslog.New(c.Log)))
+		all = append(all, quiet(c.Log))
 	}
 	all = append(all, options...)
 	client, err := kgo.NewClient(append(all, c.Options...)...)

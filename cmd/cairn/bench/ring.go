@@ -137,10 +137,10 @@ func (r *ring) newAsker(ctx context.Context) (*asker, error) {
 	return a, a.caller.ask(ctx, open)
 }
 
-// command is a new command of the asker, with an id as a client's request id makes it.
+// command is a new command of the asker, with an id that is minted for it.
 func (a *asker) command(body domain.Command) streams.Command {
 	return streams.Command{
-		Scope: a.scope, ID: streams.CommandID(a.scope, uuid.NewString()), Body: body,
+		Scope: a.scope, ID: streams.CommandID(a.scope, uuid.NewString()), Minted: true, Body: body,
 		Actor: domain.Actor{Kind: domain.ActorUser, ID: a.thread},
 	}
 }

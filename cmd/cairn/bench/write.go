@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -20,7 +21,9 @@ type Options struct {
 	Dir       string        // scratch; a temporary directory, removed afterwards
 	Rounds    int           // turns of each kind: 5
 	Turn      time.Duration // how long a turn is: 1 s
+	Askers    []int         // 1, 16, 64
 	Saturated int           // askers that saturate: 2,048
+	Synced    []bool        // without and with synced writes
 	Progress  io.Writer     // what it is doing; nobody
 }
 
@@ -30,6 +33,12 @@ func (o Options) complete() Options {
 	}
 	if o.Turn == 0 {
 		o.Turn = time.Second
+	}
+	if len(o.Askers) == 0 {
+		o.Askers = []int{1, 16, 64}
+	}
+	if len(o.Synced) == 0 {
+		o.Synced = []bool{false, true}
 	}
 	if o.Saturated == 0 {
 		o.Saturated = 2048
@@ -51,7 +60,7 @@ func Write(ctx context.Context, options Options) (report Report, err error) {
 		defer func() { err = errors.Join(err, os.RemoveAll(options.Dir)) }()
 	}
 	report = Report{Bench: "write", Machine: ThisMachine()}
-	for _, synced := range []bool{false, true} {
+	for _, synced := range options.Synced {
 		figures, err := writeMode(ctx, options, synced)
 		if err != nil {
 			return report, err
@@ -90,7 +99,7 @@ func writeMode(ctx context.Context, options Options, synced bool) (figures []Fig
 	if err := opening.Wait(); err != nil {
 		return nil, err
 	}
-	for _, n := range []int{1, 16, 64, options.Saturated} {
+	for _, n := range append(slices.Clone(options.Askers), options.Saturated) {
 		level, err := measureLevel(ctx, options, all[:n], synced)
 		if err != nil {
 			return nil, err
@@ -109,7 +118,7 @@ func writeMode(ctx context.Context, options Options, synced bool) (figures []Fig
 }
 
 // series are the turns of one kind.
-type series struct{ rate, p50, p99 []float64 }
+type series struct{ rate, p50, p99, cpu []float64 }
 
 type level struct{ ring, direct, produce series }
 
@@ -144,18 +153,19 @@ func measureLevel(ctx context.Context, options Options, askers []*asker, synced 
 				kind.into.rate = append(kind.into.rate, s.rate)
 				kind.into.p50 = append(kind.into.p50, s.p50)
 				kind.into.p99 = append(kind.into.p99, s.p99)
+				kind.into.cpu = append(kind.into.cpu, s.cpu)
 			}
 		}
 	}
 	return l, nil
 }
 
-type sample struct{ rate, p50, p99 float64 }
+type sample struct{ rate, p50, p99, cpu float64 }
 
 // turn lets the askers ask one after the other, each on its own, for a while.
 func turn(ctx context.Context, length time.Duration, askers []*asker, do func(*asker, context.Context, streams.Command) error) (sample, error) {
 	took := make([][]time.Duration, len(askers))
-	began := time.Now()
+	began, worked := time.Now(), processTime()
 	var group errgroup.Group
 	for i, a := range askers {
 		group.Go(func() error {
@@ -173,13 +183,25 @@ func turn(ctx context.Context, length time.Duration, askers []*asker, do func(*a
 	if err := group.Wait(); err != nil {
 		return sample{}, err
 	}
-	elapsed := time.Since(began).Seconds()
+	elapsed, worked := time.Since(began).Seconds(), processTime()-worked
 	all := slices.Concat(took...)
 	slices.Sort(all)
 	at := func(share float64) float64 {
 		return float64(all[min(len(all)-1, int(share*float64(len(all))))]) / float64(time.Millisecond)
 	}
-	return sample{rate: float64(len(all)) / elapsed, p50: at(0.50), p99: at(0.99)}, nil
+	return sample{
+		rate: float64(len(all)) / elapsed, p50: at(0.50), p99: at(0.99),
+		cpu: float64(worked.Microseconds()) / float64(len(all)),
+	}, nil
+}
+
+// processTime is how long this process has used processors: what an ask costs, however busy the machine is.
+func processTime() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		return 0
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // figures are those of a level, with the goals that are set for it.
@@ -197,5 +219,6 @@ func (l level) figures(name string, n, saturated int, synced bool) []Figure {
 	case n == 1:
 		p50 = p50.Aim(AtMost, 2.7)
 	}
-	return []Figure{rate, p50, p99}
+	cpu := NewFigure(name+", processor time", "µs/ask", l.ring.cpu, l.direct.cpu, "direct")
+	return []Figure{rate, p50, p99, cpu}
 }
