@@ -76,6 +76,7 @@ func askPassword(c *console) (string, error) {
 
 type benchCmd struct {
 	Write benchWriteCmd `cmd:"" help:"Asks a second and their latency, against appending the same commits directly."`
+	Chat  benchChatCmd  `cmd:"" help:"What the ring adds to a model's first words, and to a run with one tool call."`
 }
 
 type benchWriteCmd struct{}
@@ -83,6 +84,17 @@ type benchWriteCmd struct{}
 // Run measures.
 func (benchWriteCmd) Run(ctx context.Context, c *console) error {
 	report, err := bench.Write(ctx, bench.Options{Progress: c.err})
+	if err != nil {
+		return err
+	}
+	return show(c, report)
+}
+
+type benchChatCmd struct{}
+
+// Run measures.
+func (benchChatCmd) Run(ctx context.Context, c *console) error {
+	report, err := bench.Chat(ctx, bench.ChatOptions{Progress: c.err})
 	if err != nil {
 		return err
 	}
