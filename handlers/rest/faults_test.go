@@ -14,6 +14,7 @@ import (
 )
 
 func TestARunThatWaits(t *testing.T) {
+	t.Parallel()
 	r := newRing(t, func(c *rest.Config) { c.Limits.ChatWait = 500 * time.Millisecond })
 	ann := r.user("ann")
 	_, leave := ann.visitor("laptop")
@@ -50,6 +51,7 @@ func TestARunThatWaits(t *testing.T) {
 }
 
 func TestAModelThatStandsStillSaysSoAtOnce(t *testing.T) {
+	t.Parallel()
 	r := newRing(t)
 	ann := r.user("ann")
 	made := r.thread(ann, "Plans")
@@ -62,7 +64,7 @@ func TestAModelThatStandsStillSaysSoAtOnce(t *testing.T) {
 	p.Position, p.Offset = p.Position+100, p.Offset+100
 	began := time.Now()
 	got := ann.get("/api/v1/threads?min_position="+p.String()).problem(http.StatusServiceUnavailable, "stopped")
-	if took := time.Since(began); took > time.Second || got.header.Get("Retry-After") == "" || got.text("min_position") == "" {
+	if took := time.Since(began); took > time.Second || got.header.Get("Retry-After") == "" || got.text("min_position") != p.String() || got.text("position") == "" {
 		t.Errorf("after %v: %v %s", took, got.header, got.raw)
 	}
 	ann.get("/api/v1/threads").want(http.StatusOK) // what it has it still gives
@@ -82,6 +84,7 @@ func (f *failing) Ask(ctx context.Context, c streams.Command) (streams.Answer, e
 }
 
 func TestEveryAnswerOfTheLogHasItsProblem(t *testing.T) {
+	t.Parallel()
 	asker := &failing{}
 	r := newRing(t, func(c *rest.Config) { asker.Asker, c.Asker = c.Asker, asker })
 	ann := r.user("ann")

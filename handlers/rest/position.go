@@ -51,28 +51,31 @@ func (s *server) await(c echo.Context, q *query, models ...string) error {
 	return nil
 }
 
-// notThere says of a model that is behind where the caller wants it and how far it is.
+// notThere says of a model that is behind, or stands still, where the caller wants it and how far it is.
 func (s *server) notThere(ctx context.Context, want streams.Position, err error) error {
+	p := &problem{MinPosition: want.String(), Numbers: map[string]int64{"wanted_position": int64(want.Position)}}
 	var behind *projections.Behind
-	if errors.Is(err, projections.ErrStopped) {
-		return &problem{Code: "stopped", Detail: "a read model has stopped before min_position; an operator must look at it", MinPosition: want.String(),
-			Numbers: map[string]int64{"wanted_position": int64(want.Position)}, retryAfter: 30 * time.Second}
-	}
-	if !errors.As(err, &behind) {
+	var stopped *projections.Stopped
+	model := ""
+	switch {
+	case errors.As(err, &stopped):
+		model, p.Code, p.retryAfter = stopped.Projection, "stopped", 30*time.Second
+		p.Detail = "the read model " + model + " has stopped before min_position; an operator must look at it"
+	case errors.As(err, &behind):
+		model, p.Code, p.retryAfter = behind.Model, "behind", time.Second
+		p.Detail = "the read model " + model + " has not reached min_position"
+	default:
 		return err
 	}
-	p := &problem{Code: "behind", Detail: "the read model " + behind.Model + " has not reached min_position", MinPosition: want.String(),
-		Numbers: map[string]int64{"wanted_position": int64(want.Position)}, retryAfter: time.Second}
 	head, err := s.Events.Head(ctx, want.Scope)
 	if err != nil {
 		return err
 	}
 	short, cancel := context.WithTimeout(ctx, glance)
 	defer cancel()
-	if s.Waiter.Wait(short, head, behind.Model) != nil {
-		return p // it lags behind events, too
+	if s.Waiter.Wait(short, head, model) == nil { // else it lags behind events, too
+		p.Position, p.Numbers["reached_position"] = head.String(), int64(head.Position)
 	}
-	p.Position, p.Numbers["reached_position"] = head.String(), int64(head.Position)
 	return p
 }
 

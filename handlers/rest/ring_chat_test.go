@@ -7,6 +7,7 @@ import (
 )
 
 func TestTheRingTurnsOverHTTP(t *testing.T) {
+	t.Parallel()
 	r := newRing(t)
 	ann := r.user("ann")
 	d := ann.device("laptop")

@@ -59,6 +59,7 @@ func upTo(from, to int) []int {
 }
 
 func TestTheTimelineOfAThread(t *testing.T) {
+	t.Parallel()
 	r := newRing(t)
 	ann := r.user("ann")
 	ann.device("laptop")
@@ -156,6 +157,7 @@ func TestTheTimelineOfAThread(t *testing.T) {
 }
 
 func TestThreads(t *testing.T) {
+	t.Parallel()
 	r := newRing(t)
 	ann := r.user("ann")
 	var last *answer

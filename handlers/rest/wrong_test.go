@@ -24,6 +24,7 @@ func (r *ring) thread(u *user, title string) *answer {
 }
 
 func TestWhoMaySeeWhat(t *testing.T) {
+	t.Parallel()
 	r := newRing(t)
 	ann, bob, nobody := r.user("ann"), r.user("bob"), r.nobody()
 	ann.device("laptop")
@@ -97,6 +98,7 @@ func TestWhoMaySeeWhat(t *testing.T) {
 }
 
 func TestWrongInput(t *testing.T) {
+	t.Parallel()
 	r := newRing(t)
 	ann := r.user("ann")
 	made := r.thread(ann, "Plans")
@@ -214,6 +216,7 @@ func TestWrongInput(t *testing.T) {
 }
 
 func TestRatesAreLimited(t *testing.T) {
+	t.Parallel()
 	r := newRing(t, func(c *rest.Config) {
 		c.Limits = rest.Limits{Commands: 0.1, CommandBurst: 3, Sessions: 0.1, SessionBurst: 3}
 	})
@@ -232,6 +235,7 @@ func TestRatesAreLimited(t *testing.T) {
 }
 
 func TestReadYourWrites(t *testing.T) {
+	t.Parallel()
 	r := newRing(t)
 	ann := r.user("ann")
 	for i := range 20 {
@@ -255,6 +259,7 @@ func TestReadYourWrites(t *testing.T) {
 }
 
 func TestSessions(t *testing.T) {
+	t.Parallel()
 	r := newRing(t)
 	ann := r.user("ann")
 	in := ann.post("/api/v1/sessions", map[string]string{"email": ann.email, "password": ann.password}).want(200)
