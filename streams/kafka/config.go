@@ -19,7 +19,9 @@ type Config struct {
 	LiveSeeds []string
 	// Options are added to every client: TLS, SASL, a dialer.
 	Options []kgo.Opt
-	Topics  Topics
+	// EachOptions makes more for each client: kgo's compression option can't be shared. Nil: none.
+	EachOptions func() []kgo.Opt
+	Topics      Topics
 	// Log is where clients say what happens to them. Nil: nowhere.
 	Log *slog.Logger
 	// Stored is the writer's stored checkpoint of a partition, from which a reader that needs only the
@@ -53,7 +55,11 @@ func (c Config) dial(seeds []string, options []kgo.Opt) (*kgo.Client, error) {
 		all = append(all, quiet(c.Log))
 	}
 	all = append(all, options...)
-	client, err := kgo.NewClient(append(all, c.Options...)...)
+	all = append(all, c.Options...)
+	if c.EachOptions != nil {
+		all = append(all, c.EachOptions()...)
+	}
+	client, err := kgo.NewClient(all...)
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
