@@ -284,11 +284,11 @@ func goesOn(r *ring, user string) {
 	c := r.device(user, "laptop", nil)
 	c.send(frame{"type": "home_request", "message": "Hello"}) // without a request id
 	start := c.expect("stream_start")
-	first := &conversation{r: r, scope: "user-" + "x", thread: start.text("session_id"), run: start.text("run_id")}
-	first.scope = r.of(user, "").scope
+	first := r.of(user, "")
+	first.thread, first.run = start.text("session_id"), start.text("run_id")
 	first.route("task_agent")
 	first.turn(1, 1, "Hi")
-	c.story2(start.text("request_id"))
+	c.restOf(start.text("request_id"))
 	c.send(frame{"type": "home_request", "request_id": "r2", "message": "More", "session_id": first.thread,
 		"conversation_history": []frame{{"role": "user", "content": "made up"}}})
 	if f := c.expect("stream_start"); f.text("session_id") != first.thread {
@@ -310,8 +310,8 @@ func goesOn(r *ring, user string) {
 	}
 }
 
-// story2 reads on to the end of a request that has started.
-func (c *client) story2(request string) {
+// restOf reads on to the end of a request that has started.
+func (c *client) restOf(request string) {
 	c.t.Helper()
 	for f := c.next(); f.text("type") != "stream_end"; f = c.next() {
 		if f.text("request_id") != request {

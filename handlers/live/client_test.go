@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ type client struct {
 	ws     *websocket.Conn
 	frames chan frame
 	closed chan error
+	mute   atomic.Bool // it answers no pings
 }
 
 // dial connects as a user, without saying hello.
@@ -42,6 +44,13 @@ func (r *ring) open(query string, header http.Header) (*client, *http.Response, 
 		return nil, answer, err
 	}
 	c := &client{t: r.t, ws: ws, frames: make(chan frame, 10_000), closed: make(chan error, 1)}
+	pong := ws.PingHandler()
+	ws.SetPingHandler(func(data string) error {
+		if c.mute.Load() {
+			return nil
+		}
+		return pong(data)
+	})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
