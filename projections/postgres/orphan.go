@@ -22,8 +22,13 @@ func (c *Cluster) endOrphan(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || zombie(pid) {
+		// Postgres clears the file itself, and looks in it for the shared memory of backends that have not
+		// noticed yet that their postmaster is gone: without the file two servers would write the same data.
+		return nil
+	}
 	if !worksIn(pid, c.data) {
-		c.cfg.Log.Info("postgres left a stale pid file", "pid", pid)
+		c.cfg.Log.Info("postgres left a stale pid file, and its pid is another process's now", "pid", pid)
 		return os.Remove(filepath.Join(c.data, "postmaster.pid"))
 	}
 	c.cfg.Log.Info("ending a postgres that outlived its process", "pid", pid)

@@ -129,6 +129,9 @@ func (a *App) start(ctx context.Context) error {
 }
 
 func (a *App) openVault(ctx context.Context) error {
+	if err := a.refuseLostVault(ctx); err != nil {
+		return err
+	}
 	a.vault = vault.Open(a.infra.vault, a.infra.master, a.config.Now)
 	if err := a.vault.Check(ctx); err != nil {
 		return err
@@ -136,6 +139,33 @@ func (a *App) openVault(ctx context.Context) error {
 	a.life.start("vault", a.vault.Run)
 	return nil
 }
+
+// refuseLostVault stops where the log has events and the vault is new: going on would mint second keys for scopes
+// that have sealed content, and let nobody in.
+func (a *App) refuseLostVault(ctx context.Context) error {
+	fresh, err := vault.Fresh(ctx, a.infra.vault)
+	if err != nil || !fresh {
+		return err
+	}
+	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(a.infra.kafka.Seeds...)}, a.infra.kafka.Options...)...)
+	if err != nil {
+		return fmt.Errorf("look at the log: %w", err)
+	}
+	defer client.Close()
+	ends, err := kadm.NewClient(client).ListEndOffsets(ctx, a.infra.kafka.Topics.Log())
+	if err != nil {
+		return fmt.Errorf("look at the log: %w", err)
+	}
+	var records int64
+	ends.Each(func(o kadm.ListedOffset) { records += max(0, o.Offset) })
+	if records == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: the log has %d records", ErrVaultLost, records)
+}
+
+// ErrVaultLost says that there is a log, but no vault with its keys.
+var ErrVaultLost = errors.New("the vault is new, but the log is not: bring the vault's database back from its backup, or begin with an empty data directory")
 
 // openLog makes or checks the topics, compares the log's ends with every stored checkpoint, and opens readers.
 func (a *App) openLog(ctx context.Context) error {

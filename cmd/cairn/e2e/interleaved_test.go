@@ -77,7 +77,7 @@ func TestEachAnswerGoesWhereItBelongs(t *testing.T) {
 		t.Errorf("%d requests ended, want %d", len(ends), 2*each)
 	}
 	for n, thread := range threads {
-		entries := u.timeline(ctx, thread)
+		entries := u.ended(ctx, thread, each)
 		if got := count(entries, "run_end"); got != each {
 			t.Errorf("thread of device %d has %d run ends, want %d", n, got, each)
 		}

@@ -118,7 +118,7 @@ func TestARunSurvivesAKill(t *testing.T) {
 			t.Fatalf("%s: the request ended with %v, %v", at.name, err, result.Err)
 		}
 		tasks := titled(ctx, t, d, title)
-		entries := u.timeline(ctx, result.SessionID)
+		entries := u.ended(ctx, result.SessionID, 1)
 		status := runStatus(ctx, t, u, result.RunID)
 		fmt.Fprintf(&table, "%-44s %-10s %6.1f s %6d %6d %s\n", at.name, map[bool]string{true: "killed", false: "left"}[withPostgres], back.Seconds(), tasks, len(entries), status)
 		if tasks != 1 || status != "completed" || count(entries, "tool_call") != 1 || count(entries, "tool_result") != 1 || count(entries, "run_end") != 1 {

@@ -60,7 +60,7 @@ func newProcess(t *testing.T, env ...string) *process {
 	p := &process{t: t, data: data, addr: freeAddr(t), env: env, output: &bytes.Buffer{}}
 	t.Cleanup(func() {
 		p.kill()
-		killPostgres(p.data)
+		removePostgres(p.data)
 		if t.Failed() {
 			t.Logf("output of cairn:\n%s", p.said())
 		}
@@ -161,13 +161,17 @@ func (l *locked) Write(b []byte) (int, error) {
 	return l.to.Write(b)
 }
 
+// postgresHome is where the cluster of a data directory lies: elsewhere, if its user can't reach the directory.
+func postgresHome(data string) string {
+	if text, err := os.ReadFile(filepath.Join(data, "postgres", "location")); err == nil {
+		return strings.TrimSpace(string(text))
+	}
+	return filepath.Join(data, "postgres", "server")
+}
+
 // killPostgres ends the cluster of a data directory at once.
 func killPostgres(data string) {
-	home := filepath.Join(data, "postgres", "server")
-	if text, err := os.ReadFile(filepath.Join(data, "postgres", "location")); err == nil {
-		home = strings.TrimSpace(string(text))
-	}
-	text, err := os.ReadFile(filepath.Join(home, "data", "postmaster.pid"))
+	text, err := os.ReadFile(filepath.Join(postgresHome(data), "data", "postmaster.pid"))
 	if err != nil {
 		return
 	}
@@ -175,7 +179,12 @@ func killPostgres(data string) {
 	if _, err := fmt.Sscan(string(text), &pid); err == nil && pid > 1 {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	if !strings.HasPrefix(home, data) {
+}
+
+// removePostgres ends the cluster and removes what lies outside the data directory.
+func removePostgres(data string) {
+	killPostgres(data)
+	if home := postgresHome(data); !strings.HasPrefix(home, data) {
 		os.RemoveAll(home)
 	}
 }

@@ -85,6 +85,17 @@ func (u *user) timeline(ctx context.Context, thread string) []entry {
 	return page.Entries
 }
 
+// ended is the timeline once it shows that so many runs have ended: a socket hears of an end before the read
+// model has it.
+func (u *user) ended(ctx context.Context, thread string, runs int) (entries []entry) {
+	u.t.Helper()
+	poll(ctx, u.t, "the timeline shows the end", func() bool {
+		entries = u.timeline(ctx, thread)
+		return count(entries, "run_end") >= runs
+	})
+	return entries
+}
+
 func count(entries []entry, kind string) (n int) {
 	for _, e := range entries {
 		if e.Kind == kind {
