@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"regexp"
 	"strings"
@@ -55,7 +56,11 @@ func (s *server) access(next echo.HandlerFunc) echo.HandlerFunc {
 		if route == "" {
 			route = "(none)"
 		}
-		s.Log.InfoContext(c.Request().Context(), "http", "method", c.Request().Method, "route", route, "status", c.Response().Status,
+		level := slog.LevelInfo
+		if route == "/healthz" || route == "/readyz" {
+			level = slog.LevelDebug // somebody asks each second
+		}
+		s.Log.Log(c.Request().Context(), level, "http", "method", c.Request().Method, "route", route, "status", c.Response().Status,
 			"bytes", c.Response().Size, "ms", s.Now().Sub(began).Milliseconds(), "trace_id", traceID(c), "scope", string(principal(c).Scope))
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	"golang.org/x/term"
 
 	"github.com/cairnhq/cairn/clients/api"
 	"github.com/cairnhq/cairn/clients/device"
@@ -53,7 +54,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	s := &screen{out: o.Out, json: o.JSON}
+	s := &screen{out: o.Out, json: o.JSON, person: typing(o.In)}
 	d, err := device.New(device.Options{
 		URL: o.URL, Token: client.Token, DeviceID: id, Name: cmp.Or(o.Name, hostname()), Timezone: o.Timezone, Store: store,
 		OnAnswer: s.did, Log: o.Log,
@@ -124,6 +125,7 @@ func talk(ctx context.Context, o Options, d *device.Device, s *screen) error {
 				s.end()
 				return <-failed
 			}
+			s.typed()
 			switch line = strings.TrimSpace(line); line {
 			case "":
 				continue
@@ -141,6 +143,12 @@ func talk(ctx context.Context, o Options, d *device.Device, s *screen) error {
 			thread = cmp.Or(next, thread)
 		}
 	}
+}
+
+// typing reports whether in is a terminal.
+func typing(in io.Reader) bool {
+	file, ok := in.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 // reading hands out lines. Its goroutine ends with the input: a terminal's reader can't be interrupted, so it

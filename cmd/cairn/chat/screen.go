@@ -12,8 +12,9 @@ import (
 
 // screen shows what happens. Frames come from the reader of a request, calls from those who do them.
 type screen struct {
-	out  io.Writer
-	json bool
+	out    io.Writer
+	json   bool
+	person bool // lines are typed, so there is a prompt, and what was typed ends a line
 
 	mu  sync.Mutex
 	mid bool // in the middle of a line
@@ -22,9 +23,16 @@ type screen struct {
 func (s *screen) prompt() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.json {
+	if s.person && !s.json {
 		s.write("> ")
 	}
+}
+
+// typed says that somebody ended a line.
+func (s *screen) typed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mid = s.mid && !s.person
 }
 
 func (s *screen) end() {
@@ -64,7 +72,7 @@ func summary(call device.Call, answer device.Answer) string {
 	case got.Error != "":
 		return "failed: " + got.Error
 	case got.Row != nil:
-		return line(got.Row)
+		return line(filled(got.Row))
 	case got.Rows != nil:
 		return fmt.Sprintf("%d rows", len(got.Rows))
 	case got.Results != nil:
@@ -77,6 +85,17 @@ func summary(call device.Call, answer device.Answer) string {
 		return "no such row"
 	}
 	return string(answer)
+}
+
+// filled is a row without the columns that have no value.
+func filled(row device.Row) device.Row {
+	short := device.Row{}
+	for column, value := range row {
+		if value != nil {
+			short[column] = value
+		}
+	}
+	return short
 }
 
 // show shows a frame.
@@ -100,27 +119,38 @@ func (s *screen) show(f device.Frame) {
 
 // block is a block in text.
 func block(f device.Frame) string {
-	var data struct {
-		Title   string       `json:"title"`
-		Headers []string     `json:"headers"`
-		Rows    [][]any      `json:"rows"`
-		Entity  string       `json:"entity"`
-		Items   []device.Row `json:"items"`
-	}
-	switch _ = json.Unmarshal(f.Data, &data); f.BlockType {
+	switch f.BlockType {
 	case "retry":
 		return "  [the model failed and begins this answer again]\n"
-	case "table":
-		var b strings.Builder
-		fmt.Fprintln(&b, "  "+strings.Join(data.Headers, " | "))
-		for _, row := range data.Rows {
-			cells := make([]string, len(row))
-			for i, cell := range row {
-				cells[i] = fmt.Sprint(cell)
-			}
-			fmt.Fprintln(&b, "  "+strings.Join(cells, " | "))
+	case "entity_ref":
+		var data struct {
+			Entity string       `json:"entity"`
+			Rows   []device.Row `json:"rows"`
 		}
-		return b.String()
+		if json.Unmarshal(f.Data, &data) == nil && data.Rows != nil {
+			var b strings.Builder
+			for _, row := range data.Rows {
+				fmt.Fprintf(&b, "  %s %s\n", data.Entity, line(filled(row)))
+			}
+			return b.String()
+		}
+	case "table":
+		var data struct {
+			Headers []string `json:"headers"`
+			Rows    [][]any  `json:"rows"`
+		}
+		if json.Unmarshal(f.Data, &data) == nil {
+			var b strings.Builder
+			fmt.Fprintln(&b, "  "+strings.Join(data.Headers, " | "))
+			for _, row := range data.Rows {
+				cells := make([]string, len(row))
+				for i, cell := range row {
+					cells[i] = fmt.Sprint(cell)
+				}
+				fmt.Fprintln(&b, "  "+strings.Join(cells, " | "))
+			}
+			return b.String()
+		}
 	}
 	return fmt.Sprintf("  [%s] %s\n", f.BlockType, f.Data)
 }
