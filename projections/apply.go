@@ -2,6 +2,7 @@ package projections
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -111,9 +112,7 @@ func (e *Engine) transact(ctx context.Context, seats []*seat, b streams.Batch) (
 	}
 	all := NewBatch(e.cfg.Schema, b.Partition, b.Commits)
 	for _, s := range behind {
-		mine := all
-		mine.touched = new(bool)
-		mine.Commits = after(b.Commits, s.checkpoint.Next)
+		mine := all.part(s.projector.Name(), s.checkpoint.Next)
 		if len(mine.Commits) > 0 {
 			if err := safely(ctx, s.projector, tx, mine); err != nil {
 				return fmt.Errorf("projections: %s: %w", s.projector.Name(), err)
@@ -127,9 +126,14 @@ func (e *Engine) transact(ctx context.Context, seats []*seat, b streams.Batch) (
 		}
 	}
 	if len(b.Commits) > 0 {
-		if err := send(ctx, tx, n); err != nil {
+		text, err := json.Marshal(n)
+		if err != nil {
 			return err
 		}
+		all.part("notice", 0).Queue(notify, string(text))
+	}
+	if err := all.Flush(ctx, tx); err != nil {
+		return fmt.Errorf("projections: %w", err)
 	}
 	if err := tx.Commit(ctx); err != nil {
 		return &passes{fmt.Errorf("projections: commit: %w", err)}

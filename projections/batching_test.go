@@ -63,6 +63,9 @@ func project(r *rapid.T, pool *pgxpool.Pool, commits []streams.Commit, cut func(
 				r.Fatalf("%s: %v", p.Name(), err)
 			}
 		}
+		if err := batch.Flush(ctx, tx); err != nil {
+			r.Fatal(err)
+		}
 		first = i + 1
 	}
 	return dump(r, ctx, tx, tables...)

@@ -50,7 +50,7 @@ func TestReplayEqualsLive(t *testing.T) {
 	log := logtest.New(3)
 	pool := pgtest.Read(t)
 	stop := start(t, pool, log, models(pool))
-	for i := range 60 {
+	for i := range 30 {
 		chat(log, domain.Scope(fmt.Sprintf("user-%d", i%7)), domain.Stream(fmt.Sprintf("thread-%d", i%3)), fmt.Sprint("run", i))
 	}
 	wait(t, pool, log)
@@ -65,16 +65,16 @@ func TestALateModelBecomesLevel(t *testing.T) {
 	pool := pgtest.Read(t)
 	all := models(pool)
 	stop := start(t, pool, log, all[:2])
-	for i := range 100 {
+	for i := range 40 {
 		chat(log, scope, "thread-a", fmt.Sprint("early", i))
 	}
 	w := projections.NewWaiter(pool, projections.WithPatience(30*time.Second))
-	if err := w.Wait(t.Context(), logtest.PositionOf(log.Commits(0)[299]), tables[:2]...); err != nil {
+	if err := w.Wait(t.Context(), logtest.PositionOf(log.Commits(0)[119]), tables[:2]...); err != nil {
 		t.Fatal(err)
 	}
 	stop()
 	stop = start(t, pool, log, all)
-	for i := range 100 {
+	for i := range 40 {
 		chat(log, scope, "thread-a", fmt.Sprint("late", i))
 	}
 	wait(t, pool, log)

@@ -11,6 +11,8 @@ import (
 // channel is where every process hears that read models moved.
 const channel = "cairn_projections"
 
+const notify = `SELECT pg_notify('` + channel + `', $1)`
+
 // notice is what is sent in the transaction that moves them, so that whoever hears it sees the rows.
 type notice struct {
 	Partition int32    `json:"p"`
@@ -30,7 +32,7 @@ func send(ctx context.Context, on execer, n notice) error {
 	if err != nil {
 		return err
 	}
-	if _, err := on.Exec(ctx, `SELECT pg_notify('`+channel+`', $1)`, string(text)); err != nil {
+	if _, err := on.Exec(ctx, notify, string(text)); err != nil {
 		return fmt.Errorf("projections: notify: %w", err)
 	}
 	return nil

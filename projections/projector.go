@@ -20,9 +20,10 @@ type Projector interface {
 	Name() string
 	// Generation is raised when the model changes meaning; its tables are then filled anew.
 	Generation() int
-	// Apply writes what the batch changes. It folds per key and takes content for what it is: sealed. The
-	// transaction also holds the checkpoint and the other models. Three outcomes: nil, done; an error of the
-	// connection or the server's load, tried again; any other error can never work and stops this model.
+	// Apply queues what the batch changes, with Batch.Queue; it may read its own tables in the transaction
+	// first. It folds per key and takes content for what it is: sealed. The transaction also holds the
+	// checkpoint and the other models. Three outcomes: nil, done; an error of the connection or the server's
+	// load, tried again; any other error can never work and stops this model.
 	Apply(ctx context.Context, tx pgx.Tx, b Batch) error
 }
 
@@ -37,6 +38,14 @@ type Batch struct {
 
 	decoded *decoded
 	touched *bool
+	writes  *writes
+	model   string
+}
+
+// writes are the statements of all models of a transaction: they go to the server together.
+type writes struct {
+	batch  pgx.Batch
+	owners []string
 }
 
 // decoded remembers what was decoded, so that models that share a batch decode it once.
@@ -46,7 +55,39 @@ type decoded struct {
 
 // NewBatch is a batch outside an engine, for tests.
 func NewBatch(schema *codec.Schema, partition int32, commits []streams.Commit) Batch {
-	return Batch{Partition: partition, Commits: commits, Schema: schema, decoded: &decoded{values: map[streams.Place]any{}}, touched: new(bool)}
+	return Batch{Partition: partition, Commits: commits, Schema: schema, decoded: &decoded{values: map[streams.Place]any{}}, touched: new(bool), writes: &writes{}}
+}
+
+// part is the same batch for one model, from an offset on.
+func (b Batch) part(model string, from int64) Batch {
+	b.model, b.touched, b.Commits = model, new(bool), after(b.Commits, from)
+	return b
+}
+
+// Queue writes rows. The statements of a transaction run in the order in which they were queued, after all
+// models have read.
+func (b Batch) Queue(sql string, args ...any) {
+	b.writes.batch.Queue(sql, args...)
+	b.writes.owners = append(b.writes.owners, b.model)
+}
+
+// Flush sends what was queued. The engine does it; tests without one do.
+func (b Batch) Flush(ctx context.Context, tx pgx.Tx) (err error) {
+	if len(b.writes.owners) == 0 {
+		return nil
+	}
+	results := tx.SendBatch(ctx, &b.writes.batch)
+	defer func() {
+		if closing := results.Close(); err == nil {
+			err = closing
+		}
+	}()
+	for _, owner := range b.writes.owners {
+		if _, err := results.Exec(); err != nil {
+			return fmt.Errorf("%s: write: %w", owner, err)
+		}
+	}
+	return nil
 }
 
 // Touch says that the model's rows changed: readers of Waiter.Changed wake when the batch is committed.

@@ -87,7 +87,7 @@ func (projector) Name() string    { return Name }
 func (projector) Generation() int { return 1 }
 
 // Apply keeps the last hello of each device, and the time of the first.
-func (projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) error {
+func (projector) Apply(_ context.Context, _ pgx.Tx, b projections.Batch) error {
 	var order []*Device
 	rows := map[[2]string]*Device{}
 	for e, err := range b.Events("device") {
@@ -111,15 +111,11 @@ func (projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) erro
 		return nil
 	}
 	b.Touch()
-	queue := &pgx.Batch{} // hellos are rare: a few rows
-	for _, d := range order {
-		queue.Queue(`INSERT INTO devices (`+fields+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+	for _, d := range order { // hellos are rare: a few rows
+		b.Queue(`INSERT INTO devices (`+fields+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 			ON CONFLICT (scope, device) DO UPDATE SET protocol = EXCLUDED.protocol, timezone = EXCLUDED.timezone, journal = EXCLUDED.journal,
 				batch = EXCLUDED.batch, updated_at = EXCLUDED.updated_at, version = EXCLUDED.version, position = EXCLUDED.position`,
 			string(d.Scope), d.ID, d.Protocol, d.Timezone, d.Journal, d.Batch, d.IntroducedAt, d.UpdatedAt, int64(d.Version), int64(d.Position))
-	}
-	if err := tx.SendBatch(ctx, queue).Close(); err != nil {
-		return fmt.Errorf("devices: store: %w", err)
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func (projector) Name() string    { return Name }
 func (projector) Generation() int { return 1 }
 
 // Apply notes the scopes that the batch erases.
-func (projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) error {
+func (projector) Apply(_ context.Context, _ pgx.Tx, b projections.Batch) error {
 	for e, err := range b.Events("account") {
 		if err != nil {
 			return err
@@ -79,10 +79,8 @@ func (projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) erro
 			continue
 		}
 		b.Touch()
-		if _, err := tx.Exec(ctx, `INSERT INTO erasures (scope, erased_at, position, partition, log_offset) VALUES ($1, $2, $3, $4, $5)
-			ON CONFLICT (scope) DO NOTHING`, string(e.Scope), e.Time(), int64(e.Position), e.Place.Partition, e.Place.Offset); err != nil {
-			return fmt.Errorf("erasures: %w", err)
-		}
+		b.Queue(`INSERT INTO erasures (scope, erased_at, position, partition, log_offset) VALUES ($1, $2, $3, $4, $5)
+			ON CONFLICT (scope) DO NOTHING`, string(e.Scope), e.Time(), int64(e.Position), e.Place.Partition, e.Place.Offset)
 	}
 	return nil
 }

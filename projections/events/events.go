@@ -51,7 +51,7 @@ func (projector) Name() string    { return Name }
 func (projector) Generation() int { return 1 }
 
 // Apply copies the events; a hole or a double in a stream or scope is a defect of the log and stops it.
-func (projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) error {
+func (projector) Apply(_ context.Context, _ pgx.Tx, b projections.Batch) error {
 	var (
 		rows  columns
 		first = newHoles()
@@ -67,13 +67,8 @@ func (projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) erro
 	}
 	b.Touch()
 	// Before the insert: what a batch begins with must follow what is there.
-	if _, err := tx.Exec(ctx, `SELECT cairn_no_holes($1, $2, $3, $4, $5)`,
-		first.scopes, first.streams, first.versions, first.owners, first.positions); err != nil {
-		return fmt.Errorf("events: %w", err)
-	}
-	if _, err := tx.Exec(ctx, insert, rows.args()...); err != nil {
-		return fmt.Errorf("events: insert: %w", err)
-	}
+	b.Queue(`SELECT cairn_no_holes($1, $2, $3, $4, $5)`, first.scopes, first.streams, first.versions, first.owners, first.positions)
+	b.Queue(insert, rows.args()...)
 	return nil
 }
 

@@ -36,7 +36,7 @@ type row struct {
 }
 
 // Apply folds opens, starts and closes in the order of the log. Within one event closing comes first.
-func (projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) error {
+func (projector) Apply(_ context.Context, _ pgx.Tx, b projections.Batch) error {
 	c := change{open: map[key]*row{}, closed: map[key]bool{}, groups: map[key]bool{}, start: map[key]bool{}}
 	for e, err := range b.Events() {
 		if err != nil {
@@ -48,7 +48,8 @@ func (projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) erro
 		return nil
 	}
 	b.Touch()
-	return wrap("store", c.store(ctx, tx))
+	c.store(b)
+	return nil
 }
 
 func (c *change) fold(e projections.Event) {
@@ -89,26 +90,20 @@ func (c *change) fold(e projections.Event) {
 	}
 }
 
-func (c *change) store(ctx context.Context, tx pgx.Tx) error {
+func (c *change) store(b projections.Batch) {
 	if scopes, ids := pairs(c.closed); len(ids) > 0 {
-		if _, err := tx.Exec(ctx, `DELETE FROM open_effects e USING unnest($1::text[], $2::text[]) AS k (scope, id)
-			WHERE e.scope = k.scope AND e.id = k.id`, scopes, ids); err != nil {
-			return err
-		}
+		b.Queue(`DELETE FROM open_effects e USING unnest($1::text[], $2::text[]) AS k (scope, id)
+			WHERE e.scope = k.scope AND e.id = k.id`, scopes, ids)
 	}
 	if scopes, groups := pairs(c.groups); len(groups) > 0 {
-		if _, err := tx.Exec(ctx, `DELETE FROM open_effects e USING unnest($1::text[], $2::text[]) AS k (scope, grp)
-			WHERE e.scope = k.scope AND e.grp = k.grp`, scopes, groups); err != nil {
-			return err
-		}
+		b.Queue(`DELETE FROM open_effects e USING unnest($1::text[], $2::text[]) AS k (scope, grp)
+			WHERE e.scope = k.scope AND e.grp = k.grp`, scopes, groups)
 	}
 	if scopes, ids := pairs(c.start); len(ids) > 0 {
-		if _, err := tx.Exec(ctx, `UPDATE open_effects e SET started = true FROM unnest($1::text[], $2::text[]) AS k (scope, id)
-			WHERE e.scope = k.scope AND e.id = k.id`, scopes, ids); err != nil {
-			return err
-		}
+		b.Queue(`UPDATE open_effects e SET started = true FROM unnest($1::text[], $2::text[]) AS k (scope, id)
+			WHERE e.scope = k.scope AND e.id = k.id`, scopes, ids)
 	}
-	return c.insert(ctx, tx)
+	c.insert(b)
 }
 
 func pairs(set map[key]bool) (scopes, ids []string) {
@@ -118,7 +113,7 @@ func pairs(set map[key]bool) (scopes, ids []string) {
 	return scopes, ids
 }
 
-func (c *change) insert(ctx context.Context, tx pgx.Tx) error {
+func (c *change) insert(b projections.Batch) {
 	var (
 		scopes, ids, streams, kinds, groups, devices, events []string
 		repeatable, started                                  []bool
@@ -138,14 +133,13 @@ func (c *change) insert(ctx context.Context, tx pgx.Tx) error {
 		eras, partitions, offsets = append(eras, int32(r.Era)), append(partitions, r.Place.Partition), append(offsets, r.Place.Offset)
 	}
 	if len(ids) == 0 {
-		return nil
+		return
 	}
-	_, err := tx.Exec(ctx, `INSERT INTO open_effects (scope, id, stream, kind, grp, device, repeatable, started, version, position, event_id, era, partition, log_offset)
+	b.Queue(`INSERT INTO open_effects (scope, id, stream, kind, grp, device, repeatable, started, version, position, event_id, era, partition, log_offset)
 		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bool[], $8::bool[],
 			$9::bigint[], $10::bigint[], $11::text[], $12::int[], $13::int[], $14::bigint[])
 		ON CONFLICT (scope, id) DO UPDATE SET stream = EXCLUDED.stream, kind = EXCLUDED.kind, grp = EXCLUDED.grp, device = EXCLUDED.device,
 			repeatable = EXCLUDED.repeatable, started = EXCLUDED.started, version = EXCLUDED.version, position = EXCLUDED.position,
 			event_id = EXCLUDED.event_id, era = EXCLUDED.era, partition = EXCLUDED.partition, log_offset = EXCLUDED.log_offset`,
 		scopes, ids, streams, kinds, groups, devices, repeatable, started, versions, positions, events, eras, partitions, offsets)
-	return err
 }

@@ -52,7 +52,7 @@ func (projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) erro
 		rows[key{string(e.Scope), projections.Text(runOf(e.Value))}].fold(e)
 	}
 	b.Touch()
-	return store(ctx, tx, keys, rows)
+	return store(b, keys, rows)
 }
 
 func load(ctx context.Context, tx pgx.Tx, keys []key, rows map[key]*Run) error {
@@ -78,7 +78,7 @@ func load(ctx context.Context, tx pgx.Tx, keys []key, rows map[key]*Run) error {
 	return nil
 }
 
-func store(ctx context.Context, tx pgx.Tx, keys []key, rows map[key]*Run) error {
+func store(b projections.Batch, keys []key, rows map[key]*Run) error {
 	n := len(keys)
 	scopes, ids, threads, statuses := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	versions, posted, records := make([]int64, n), make([]time.Time, n), make([][]byte, n)
@@ -91,13 +91,10 @@ func store(ctx context.Context, tx pgx.Tx, keys []key, rows map[key]*Run) error 
 		scopes[i], ids[i], threads[i], statuses[i] = k.scope, k.run, projections.Text(r.Thread), string(r.Status)
 		versions[i], posted[i], records[i] = int64(r.MessageVersion), r.PostedAt, record
 	}
-	_, err := tx.Exec(ctx, `INSERT INTO runs (scope, run, thread, version, status, created_at, record)
+	b.Queue(`INSERT INTO runs (scope, run, thread, version, status, created_at, record)
 		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::timestamptz[], $7::bytea[])
 		ON CONFLICT (scope, run) DO UPDATE SET thread = EXCLUDED.thread, version = EXCLUDED.version,
 			status = EXCLUDED.status, created_at = EXCLUDED.created_at, record = EXCLUDED.record`,
 		scopes, ids, threads, versions, statuses, posted, records)
-	if err != nil {
-		return fmt.Errorf("runs: store: %w", err)
-	}
 	return nil
 }

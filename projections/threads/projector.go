@@ -46,7 +46,8 @@ func (projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) erro
 		seen[streams.StreamKey{Scope: e.Scope, Stream: e.Stream}].fold(e)
 	}
 	b.Touch()
-	return store(ctx, tx, keys, seen)
+	store(b, keys, seen)
+	return nil
 }
 
 func (t *Thread) fold(e projections.Event) {
@@ -103,7 +104,7 @@ func load(ctx context.Context, tx pgx.Tx, keys []streams.StreamKey, into map[str
 	return nil
 }
 
-func store(ctx context.Context, tx pgx.Tx, keys []streams.StreamKey, rows map[streams.StreamKey]*Thread) error {
+func store(b projections.Batch, keys []streams.StreamKey, rows map[streams.StreamKey]*Thread) {
 	n := len(keys)
 	scopes, ids, active := make([]string, n), make([]string, n), make([]*string, n)
 	created, last := make([]time.Time, n), make([]time.Time, n)
@@ -117,13 +118,9 @@ func store(ctx context.Context, tx pgx.Tx, keys []streams.StreamKey, rows map[st
 			active[i] = &run
 		}
 	}
-	_, err := tx.Exec(ctx, `INSERT INTO threads (`+fields+`)
+	b.Queue(`INSERT INTO threads (`+fields+`)
 		SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[])
 		ON CONFLICT (scope, thread) DO UPDATE SET last_activity = EXCLUDED.last_activity, messages = EXCLUDED.messages,
 			active_run = EXCLUDED.active_run, head = EXCLUDED.head, title_version = EXCLUDED.title_version, title_position = EXCLUDED.title_position`,
 		scopes, ids, created, last, messages, active, heads, versions, positions)
-	if err != nil {
-		return fmt.Errorf("threads: store: %w", err)
-	}
-	return nil
 }

@@ -2,7 +2,6 @@ package timers
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -38,7 +37,7 @@ type row struct {
 }
 
 // Apply folds sets and clears in the order of the log. Within one event clearing comes first.
-func (projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) error {
+func (projector) Apply(_ context.Context, _ pgx.Tx, b projections.Batch) error {
 	c := change{set: map[key]row{}, clear: map[key]bool{}, groups: map[group]bool{}}
 	for e, err := range b.Events() {
 		if err != nil {
@@ -50,9 +49,7 @@ func (projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) erro
 		return nil
 	}
 	b.Touch()
-	if err := c.store(ctx, tx); err != nil {
-		return fmt.Errorf("timers: store: %w", err)
-	}
+	c.store(b)
 	return nil
 }
 
@@ -84,31 +81,27 @@ func (c *change) fold(e projections.Event) {
 	}
 }
 
-func (c *change) store(ctx context.Context, tx pgx.Tx) error {
+func (c *change) store(b projections.Batch) {
 	if len(c.clear) > 0 {
 		var scopes, streams, ids []string
 		for k := range c.clear {
 			scopes, streams, ids = append(scopes, k.scope), append(streams, k.stream), append(ids, k.id)
 		}
-		if _, err := tx.Exec(ctx, `DELETE FROM timers t USING unnest($1::text[], $2::text[], $3::text[]) AS k (scope, stream, id)
-			WHERE t.scope = k.scope AND t.stream = k.stream AND t.id = k.id`, scopes, streams, ids); err != nil {
-			return err
-		}
+		b.Queue(`DELETE FROM timers t USING unnest($1::text[], $2::text[], $3::text[]) AS k (scope, stream, id)
+			WHERE t.scope = k.scope AND t.stream = k.stream AND t.id = k.id`, scopes, streams, ids)
 	}
 	if len(c.groups) > 0 {
 		var scopes, names []string
 		for g := range c.groups {
 			scopes, names = append(scopes, g.scope), append(names, g.name)
 		}
-		if _, err := tx.Exec(ctx, `DELETE FROM timers t USING unnest($1::text[], $2::text[]) AS k (scope, grp)
-			WHERE t.scope = k.scope AND t.grp = k.grp`, scopes, names); err != nil {
-			return err
-		}
+		b.Queue(`DELETE FROM timers t USING unnest($1::text[], $2::text[]) AS k (scope, grp)
+			WHERE t.scope = k.scope AND t.grp = k.grp`, scopes, names)
 	}
-	return c.insert(ctx, tx)
+	c.insert(b)
 }
 
-func (c *change) insert(ctx context.Context, tx pgx.Tx) error {
+func (c *change) insert(b projections.Batch) {
 	var (
 		scopes, streams, ids, groups []string
 		dues                         []time.Time
@@ -126,12 +119,11 @@ func (c *change) insert(ctx context.Context, tx pgx.Tx) error {
 		eras, partitions, offsets = append(eras, int32(r.event.Era)), append(partitions, r.event.Place.Partition), append(offsets, r.event.Place.Offset)
 	}
 	if len(ids) == 0 {
-		return nil
+		return
 	}
-	_, err := tx.Exec(ctx, `INSERT INTO timers (scope, stream, id, grp, due, position, era, partition, log_offset)
+	b.Queue(`INSERT INTO timers (scope, stream, id, grp, due, position, era, partition, log_offset)
 		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::bigint[], $7::int[], $8::int[], $9::bigint[])
 		ON CONFLICT (scope, stream, id) DO UPDATE SET grp = EXCLUDED.grp, due = EXCLUDED.due, position = EXCLUDED.position,
 			era = EXCLUDED.era, partition = EXCLUDED.partition, log_offset = EXCLUDED.log_offset`,
 		scopes, streams, ids, groups, dues, positions, eras, partitions, offsets)
-	return err
 }
