@@ -208,7 +208,7 @@ func TestRunsAreDoneOnceByTwoWorkers(t *testing.T) {
 		}
 		w.run(effects.New(c).Run)
 	}
-	const n = 20
+	const n = 8
 	for i := range n {
 		w.post(fmt.Sprint("t", i), fmt.Sprintf("%08d-0000-4000-8000-000000000000", i), "Hello!")
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/cairnhq/cairn/domain"
@@ -118,8 +119,5 @@ func (m *Model) metadata(extra map[string]string) map[string]string {
 func detail(f *Failure) thread.Detail {
 	const most = 2000
 	text := f.Err.Error()
-	if len(text) > most {
-		text = text[:most]
-	}
-	return thread.Detail{Text: text}
+	return thread.Detail{Text: strings.ToValidUTF8(text[:min(len(text), most)], "")}
 }

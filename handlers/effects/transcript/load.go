@@ -35,9 +35,9 @@ type Source struct {
 }
 
 const (
-	page    = 500
+	page    = 200
 	tooFar  = 20_000 // events of one run that are read at most
-	history = 1_000  // events before the run that are read at most
+	history = 400    // events before the run that are read at most
 )
 
 // Load reads the thread as far as it is stored, at least up to version upto (it waits for it until ctx
