@@ -1,12 +1,12 @@
 package kafka
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
+	"github.com/bytedance/sonic"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/cairnhq/cairn/domain"
@@ -36,6 +36,9 @@ type Headers struct {
 
 // ErrHeaders is the answer for headers that no version of this program wrote.
 var ErrHeaders = errors.New("malformed record headers")
+
+// wire copies strings, so that an answer that is kept does not keep the fetch that it came in.
+var wire = sonic.Config{CopyString: true, ValidateString: true, CaseSensitive: true, SortMapKeys: true}.Froze()
 
 type outcome struct {
 	Rejected  *domain.Rejection `json:"rejected,omitempty"`
@@ -99,7 +102,7 @@ func answerHeaders(a streams.AnswerRow) []kgo.RecordHeader {
 	for _, h := range a.Heads {
 		o.Heads = append(o.Heads, strconv.FormatUint(h.Version, 10)+" "+string(h.Stream))
 	}
-	value, err := json.Marshal(o)
+	value, err := wire.Marshal(o)
 	if err != nil {
 		panic(err) // strings and numbers only
 	}
@@ -172,7 +175,7 @@ func ReadHeaders(headers []kgo.RecordHeader) (Headers, error) {
 		return Headers{}, fmt.Errorf("%w: no %s", ErrHeaders, HeaderOutcome)
 	}
 	var o outcome
-	if err := json.Unmarshal(text, &o); err != nil {
+	if err := wire.Unmarshal(text, &o); err != nil {
 		return Headers{}, fmt.Errorf("%w: %s: %w", ErrHeaders, HeaderOutcome, err)
 	}
 	a := &h.Answer

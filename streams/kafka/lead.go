@@ -145,7 +145,7 @@ func (t *term) open(ctx context.Context) error {
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ManualFlushing(), // a batch of commits leaves in one request
 		kgo.ProducerBatchMaxBytes(4<<20),
-		kgo.ProducerBatchCompression(kgo.ZstdCompression()),
+		kgo.ProducerBatchCompression(kgo.ZstdCompression().WithLevel(1)), // the fastest
 		kgo.RecordDeliveryTimeout(t.config.ReadBackWithin),
 	)
 	if err != nil {

@@ -175,11 +175,13 @@ func (s *storm) another(welcome bool) {
 func (s *storm) fault() {
 	var alive []*host
 	for _, h := range s.hosts {
-		select {
-		case <-h.done:
-		default:
+		if !h.gone() {
 			alive = append(alive, h)
 		}
+	}
+	if len(alive) == 0 {
+		s.another(true)
+		return
 	}
 	h := alive[s.rand.IntN(len(alive))]
 	awhile := time.Duration(500+s.rand.IntN(20_000)) * time.Millisecond

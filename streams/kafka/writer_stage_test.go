@@ -140,7 +140,7 @@ func release(t testing.TB, n, fold int) *codec.Schema {
 }
 
 // The client's zstd decoders end in finalizers, which are outside of virtual time.
-var noZstd = kgo.ProducerBatchCompression(kgo.NoCompression())
+func noZstd() []kgo.Opt { return []kgo.Opt{kgo.ProducerBatchCompression(kgo.NoCompression())} }
 
 // stage is a cluster in virtual time and what writers share.
 type stage struct {
@@ -170,7 +170,7 @@ func newStage(t testing.TB, partitions int32) *stage {
 	}
 	s.config = kafka.Config{
 		Seeds: s.cluster.ListenAddrs(), Topics: kafka.Topics{Partitions: partitions},
-		Options: []kgo.Opt{kgo.Dialer(s.network.DialContext), noZstd},
+		Options: []kgo.Opt{kgo.Dialer(s.network.DialContext)}, EachOptions: noZstd,
 	}
 	if err := s.config.Ensure(t.Context()); err != nil {
 		t.Fatal(err)
@@ -214,7 +214,7 @@ func (s *stage) start(change func(*kafka.WriterConfig)) *host {
 		Config: s.config, Schema: release(s.t, 1, 1), Keys: s.keys, States: h,
 	}
 	config.Log = s.log
-	config.Options = []kgo.Opt{kgo.Dialer(h.dial), noZstd}
+	config.Options = []kgo.Opt{kgo.Dialer(h.dial)}
 	if change != nil {
 		change(&config)
 	}
@@ -240,6 +240,18 @@ func (h *host) shutdown() {
 	h.resume()
 	h.stop()
 	<-h.done
+}
+
+// gone reports whether the writer has ended, or was killed.
+func (h *host) gone() bool {
+	select {
+	case <-h.done:
+		return true
+	default:
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.dead
 }
 
 // kill ends the writer as a crash does: nothing of it reaches anybody any more.
