@@ -55,14 +55,16 @@ const fields = `e.scope, e.stream, e.id, e.kind, e.grp, e.device, e.repeatable, 
 // Take claims effects of those kinds for a worker, the oldest first, at most limit. It takes what nobody
 // holds, or who holds it is dead; of the kind "device" only those of the devices named by DevicePair. It
 // takes nothing while effects are paused, nothing from a partition in which the model is not caught up, and
-// never what was started and must not be repeated (that is Abandoned). The worker counts as touched.
+// never what was started and must not be repeated (that is Abandoned). The worker counts as touched; a touch that
+// is a second old will do, so that a Take which finds nothing writes nothing.
 //
 // Of two workers that take at once one gets an effect: the claim's row decides, and it is replaced only if it
 // still names the dead worker that was seen.
 func (m *Model) Take(ctx context.Context, worker string, kinds []string, devices []string, limit int) ([]Effect, error) {
 	scopes, ids := split(devices)
 	taken, err := m.query(ctx, `WITH me AS (
-			INSERT INTO workers (worker, touched_at) VALUES ($1, cairn_now())
+			INSERT INTO workers (worker, touched_at) SELECT $1, cairn_now()
+			 WHERE NOT EXISTS (SELECT 1 FROM workers WHERE worker = $1 AND touched_at > cairn_now() - interval '1 second')
 			ON CONFLICT (worker) DO UPDATE SET touched_at = EXCLUDED.touched_at
 		), free AS (
 			SELECT e.scope, e.id, c.worker AS dead

@@ -1,0 +1,83 @@
+package runs_test
+
+import (
+	"errors"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/cairnhq/cairn/domain"
+	"github.com/cairnhq/cairn/domain/thread"
+	"github.com/cairnhq/cairn/projections"
+	"github.com/cairnhq/cairn/projections/logtest"
+	"github.com/cairnhq/cairn/projections/pgtest"
+	"github.com/cairnhq/cairn/projections/runs"
+	"github.com/cairnhq/cairn/projections/threads"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m, func() error { return goleak.Find() }) }
+
+const (
+	ann    = domain.Scope("user-ann")
+	stream = domain.Stream("thread-a")
+)
+
+// TestARunIsShownAsItGoes follows one run and its thread through every status.
+func TestARunIsShownAsItGoes(t *testing.T) {
+	pool, log := pgtest.Read(t), logtest.New(1)
+	m, list := runs.New(pool), threads.New(pool)
+	logtest.Project(t, pool, log, m.Projector(), list.Projector())
+	step := logtest.DeviceStep("run", "laptop", "insert", false)
+	var r runs.Run
+	after := func(want runs.Status, events ...any) {
+		t.Helper()
+		log.Append(ann, logtest.On(stream, events...)...)
+		logtest.Wait(t, pool, log, runs.Name, threads.Name)
+		var err error
+		if r, err = m.Get(t.Context(), ann, "run"); err != nil || r.Status != want {
+			t.Fatalf("after %T the run is %q (%v), wanted %q", events[0], r.Status, err, want)
+		}
+	}
+	after(runs.Queued, thread.Opened{}, thread.MessagePosted{RunID: "run", Channel: thread.Home, Queued: true, DeviceID: "laptop"})
+	after(runs.Running, thread.RunStarted{RunID: "run", Channel: thread.Home, DeviceID: "laptop", MessageVersion: 2}, thread.RouteRequested{RunID: "run", Attempt: 1})
+	after(runs.Running, thread.RouteFailed{RunID: "run", Attempt: 1, Class: thread.Unavailable, RetryAfter: 1}, thread.RouteRequested{RunID: "run", Attempt: 2},
+		thread.RouteDecided{RunID: "run", Attempt: 2, Agent: "task_agent", Model: "m"}, thread.TurnRequested{RunID: "run", Turn: 1, Attempt: 1, Agent: "task_agent"})
+	after(runs.Running, thread.TurnFailed{RunID: "run", Turn: 1, Attempt: 1, Class: thread.RateLimited, RetryAfter: 1}, thread.TurnRequested{RunID: "run", Turn: 1, Attempt: 2, Agent: "task_agent"})
+	after(runs.Waiting, thread.TurnCompleted{RunID: "run", Turn: 1, Attempt: 2, Agent: "task_agent", InputTokens: 10, OutputTokens: 5, Calls: 1, Warnings: []string{"w"}},
+		thread.ToolCallRequested{Step: step, Turn: 1})
+	if active, err := list.Get(t.Context(), ann, "a"); err != nil || active.ActiveRun != "run" || active.Messages != 1 {
+		t.Fatalf("the thread is %+v (%v)", active, err)
+	}
+	after(runs.Running, thread.ToolCallOffered{CallID: step.CallID, RunID: "run", Step: 1, DeviceID: "laptop", Started: true})
+	after(runs.Running, thread.ToolCallCompleted{CallID: step.CallID, RunID: "run", Step: 1, Mutations: []thread.Mutation{{Table: "tasks", Action: "insert", ID: "t1"}}},
+		thread.TurnRequested{RunID: "run", Turn: 2, Attempt: 1, Agent: "task_agent"})
+	after(runs.Completed, thread.TurnCompleted{RunID: "run", Turn: 2, Attempt: 1, InputTokens: 20, OutputTokens: 7}, thread.RunCompleted{RunID: "run", Turns: 2})
+	after(runs.Completed, thread.LateResultRecorded{CallID: step.CallID, Step: 1, DeviceID: "laptop"})
+
+	if r.Agent != "task_agent" || r.Attempts != 3 || r.InputTokens != 30 || r.OutputTokens != 12 || len(r.Turns) != 2 || len(r.Calls) != 1 ||
+		len(r.Mutations) != 1 || len(r.Warnings) != 1 || r.LateResults != 1 || r.AnswerVersion != 16 || r.EndedAt == nil || r.StartedAt == nil {
+		t.Fatalf("the run is %+v", r)
+	}
+	if r.Route.Attempts != 2 || len(r.Route.Failures) != 1 || len(r.Turns[0].Failures) != 1 || r.Turns[0].Attempts != 2 {
+		t.Fatalf("its failures: %+v, %+v", r.Route, r.Turns[0])
+	}
+	if c := r.Calls[0]; c.Status != "completed" || c.ResultVersion == 0 || c.Steps[0].OfferedAt == nil || !c.Steps[0].Started {
+		t.Fatalf("its call is %+v", c)
+	}
+	log.Append(ann, logtest.Post(stream, "run2", "laptop")...)
+	log.Append(ann, logtest.On(stream, thread.RunFailed{RunID: "run2", Code: thread.Refused, Reason: "no key"})...)
+	logtest.Wait(t, pool, log, runs.Name, threads.Name)
+	all, err := m.ByThread(t.Context(), ann, "a", 0, 0)
+	if err != nil || len(all) != 2 || all[0].ID != "run2" || all[0].Status != runs.Failed || all[0].Error == nil {
+		t.Fatalf("the thread's runs are %+v (%v)", all, err)
+	}
+	if older, err := m.ByThread(t.Context(), ann, "a", all[0].MessageVersion, 1); err != nil || len(older) != 1 || older[0].ID != "run" {
+		t.Fatalf("before it: %+v (%v)", older, err)
+	}
+	if _, err := m.Get(t.Context(), "user-eve", "run"); !errors.Is(err, projections.ErrNotFound) {
+		t.Fatalf("somebody else's run: %v", err)
+	}
+	if ended, err := list.Get(t.Context(), ann, "a"); err != nil || ended.ActiveRun != "" || ended.Head != 22 {
+		t.Fatalf("the thread is %+v (%v)", ended, err)
+	}
+}

@@ -1,0 +1,88 @@
+package work_test
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/cairnhq/cairn/projections/pgtest"
+	"github.com/cairnhq/cairn/projections/work"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m, func() error { return goleak.Find() }) }
+
+func TestAWorkerIsDeadTenSecondsAfterItsLastTouch(t *testing.T) {
+	pool := pgtest.Read(t)
+	w := work.New(pool)
+	alive := func() bool {
+		t.Helper()
+		alive, err := w.Alive(t.Context(), "one")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return alive
+	}
+	if alive() {
+		t.Fatal("who was never touched lives")
+	}
+	if err := w.Touch(t.Context(), "one"); err != nil {
+		t.Fatal(err)
+	}
+	for shift, want := range map[time.Duration]bool{0: true, 8 * time.Second: true, 10 * time.Second: false} {
+		pgtest.ShiftClock(t, pool, shift)
+		if alive() != want {
+			t.Fatalf("%v after its last touch: alive is %v", shift, !want)
+		}
+	}
+	if err := w.Touch(t.Context(), "one"); err != nil || !alive() {
+		t.Fatalf("touched again it does not live (%v)", err)
+	}
+	if err := w.Leave(t.Context(), "one"); err != nil || alive() {
+		t.Fatalf("it left and lives (%v)", err)
+	}
+}
+
+func TestPresenceFollowsTheNewestSocket(t *testing.T) {
+	pool := pgtest.Read(t)
+	w := work.New(pool)
+	ctx := t.Context()
+	check := func(what, device string, online bool) {
+		t.Helper()
+		found, err := w.Presence(ctx, "user-ann")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range found {
+			if p.Device == device && p.Online != online {
+				t.Fatalf("%s: %s online is %v", what, device, p.Online)
+			}
+		}
+	}
+	last := func(want string) {
+		t.Helper()
+		if device, ok, err := w.LastSeen(ctx, "user-ann"); err != nil || ok != (want != "") || device != want {
+			t.Fatalf("seen last is %q (%v), wanted %q", device, err, want)
+		}
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	last("")
+	must(w.Touch(ctx, "gateway"))
+	must(w.Online(ctx, "user-ann", "laptop", "gateway", "s1", true))
+	must(w.Online(ctx, "user-ann", "laptop", "gateway", "s2", true))
+	must(w.Offline(ctx, "user-ann", "laptop", "s1"))
+	check("an older socket closed", "laptop", true)
+	must(w.Online(ctx, "user-ann", "phone", "gateway", "s3", false))
+	last("phone")
+	must(w.Offline(ctx, "user-ann", "phone", "s3"))
+	check("its socket closed", "phone", false)
+	last("laptop")
+	pgtest.ShiftClock(t, pool, 11*time.Second)
+	check("its gateway is dead", "laptop", false)
+	last("phone")
+}
