@@ -234,7 +234,7 @@ func TestAFailedTurnIsTriedAgainWhenItsTimerIsDue(t *testing.T) {
 	c := w.config()
 	c.Kinds = effects.BuiltIn(c, model.Offline(), embed.Hashed{})
 	turn := c.Kinds["turn"]
-	c.Kinds["turn"] = &counting{do: func(ctx context.Context, e openeffects.Effect, n int) error {
+	c.Kinds["turn"] = &counting{do: func(ctx context.Context, e openeffects.Effect, _ int) error {
 		if e.ID != thread.TurnEffect(e.Group, 1, 1) {
 			return turn.Do(ctx, e)
 		}

@@ -22,7 +22,7 @@ const waiting = 16
 func (r *Runner) take(ctx context.Context) {
 	for {
 		changed := r.Waiter.Changed(openeffects.Name)
-		pause := r.Tick
+		pause, freed := r.Tick, r.freed
 		if free := r.free(); free > 0 {
 			taken, err := r.Effects.Take(ctx, r.id, r.kinds, nil, free)
 			if err != nil && ctx.Err() == nil {
@@ -35,8 +35,9 @@ func (r *Runner) take(ctx context.Context) {
 			if len(taken) == free {
 				continue // there may be more; the next round waits if no slot is free
 			}
+			freed = nil // all there is was taken: a slot that becomes free brings no more
 		}
-		if !r.wait(ctx, changed, r.freed, pause) {
+		if !r.wait(ctx, changed, freed, pause) {
 			return
 		}
 	}

@@ -261,7 +261,7 @@ func TestTheFirstDeltaGoesOutAtOnce(t *testing.T) {
 
 func TestAnEndedRunBreaksItsModelCallOff(t *testing.T) {
 	hung := make(chan struct{})
-	r, _ := served(t, func(ctx context.Context, q modeltest.Request) modeltest.Reply {
+	r, _ := served(t, func(_ context.Context, q modeltest.Request) modeltest.Reply {
 		if q.Model == "small" {
 			return modeltest.Text("task_agent")
 		}

@@ -71,6 +71,7 @@ func earlier(run *transcript.Run, c tools.Context) []*schema.Message {
 		messages = append(messages, schema.AssistantMessage("(This request was cancelled before it was finished.)", nil))
 	case transcript.Failed:
 		messages = append(messages, schema.AssistantMessage("(This request failed: "+run.Reason+")", nil))
+	case transcript.Completed:
 	}
 	return messages
 }

@@ -36,7 +36,7 @@ func stream(ctx context.Context, m model.BaseChatModel, messages []*schema.Messa
 	ctx, h := listening(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	chunks := receive(ctx, cancel, m, messages, options)
+	chunks := receive(ctx, m, messages, options)
 	a, err := collect(ctx, chunks, stall, each, tick, ticked)
 	if err != nil {
 		cancel(err)
@@ -55,7 +55,7 @@ type piece struct {
 
 // receive reads the stream in a goroutine of its own, because reading can't be waited for together with
 // anything else. The channel is closed when that goroutine has stopped.
-func receive(ctx context.Context, cancel context.CancelCauseFunc, m model.BaseChatModel, messages []*schema.Message, options []model.Option) <-chan piece {
+func receive(ctx context.Context, m model.BaseChatModel, messages []*schema.Message, options []model.Option) <-chan piece {
 	chunks := make(chan piece, 16)
 	go func() {
 		defer close(chunks)

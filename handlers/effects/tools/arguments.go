@@ -109,6 +109,7 @@ func (p Param) check(value json.RawMessage, c Context) (any, error) {
 		return count(value)
 	case Names:
 		return names(value)
+	default:
 	}
 	text, err := asText(value)
 	if err != nil {
@@ -132,6 +133,7 @@ func (p Param) check(value json.RawMessage, c Context) (any, error) {
 		}
 	case Day:
 		return day(text, c)
+	default:
 	}
 	return text, nil
 }

@@ -78,7 +78,7 @@ func (t Tool) describe(a answer, call *transcript.Call, zone *time.Location) str
 	noun := nouns(t.Table)
 	switch t.Action {
 	case "select":
-		return list(a.Rows, t.Table, zone, t.filterWords(call, zone))
+		return list(a.Rows, t.Table, zone, t.filterWords(call))
 	case "vector_search":
 		return found(a.Results)
 	case "get":
@@ -163,7 +163,7 @@ func target(call *transcript.Call) string {
 }
 
 // filterWords say in words which rows a list was asked for.
-func (t Tool) filterWords(call *transcript.Call, zone *time.Location) string {
+func (t Tool) filterWords(call *transcript.Call) string {
 	if t.Name == "list_tasks_due_today" {
 		return " due today"
 	}
@@ -209,8 +209,9 @@ func failure(call *transcript.Call, tool Tool) string {
 		return name + " was not done: the user has no device connected, and the data is on the device. Ask them to open the app."
 	case thread.OutcomeUnknown:
 		return orElse(said, Unsure(name))
+	default:
+		return orElse(said, name+" failed on the server.")
 	}
-	return orElse(said, name+" failed on the server.")
 }
 
 // Unsure are the words for a step that began and whose end nobody knows.

@@ -52,6 +52,7 @@ func (p Param) schema() property {
 		number(1, MaxFound)
 	case Names:
 		s.Type, s.Items = "array", &property{Type: "string", Description: "one of them"}
+	default:
 	}
 	return s
 }

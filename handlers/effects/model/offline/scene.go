@@ -59,6 +59,7 @@ func read(input []*schema.Message, offered []*schema.ToolInfo) *scene {
 			s.system(m.Content)
 		case schema.User:
 			last = i
+		default:
 		}
 		s.calls += len(m.ToolCalls)
 	}

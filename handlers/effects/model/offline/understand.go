@@ -58,7 +58,7 @@ func (s *scene) understand() wish {
 	switch {
 	case countWords.MatchString(text):
 		w.verb = "count"
-	case createWords.MatchString(text) && !(changeWords.MatchString(text) && w.entity == ""):
+	case createWords.MatchString(text) && (!changeWords.MatchString(text) || w.entity != ""):
 		return s.creating(w, text)
 	case deleteWords.MatchString(text):
 		return s.targeting(w, "delete", text, deleteWords)
