@@ -62,6 +62,9 @@ func (w *world) steps(s *state, offer func(name string, i int, take func(*state)
 		if me.read < s.length[g] {
 			offer("read", i, func(s *state) { w.read(s, i) })
 		}
+		if w.flushes && me.read > me.stored { // also before it leads
+			offer("flush", i, func(s *state) { w.flush(s, i) })
+		}
 		if me.phase != leading {
 			continue
 		}
@@ -71,9 +74,6 @@ func (w *world) steps(s *state, offer func(name string, i int, take func(*state)
 		}
 		if me.next < arrived && me.inFlight[w.pipeline-1].used == 0 {
 			offer("decide", i, func(s *state) { w.decide(s, i) })
-		}
-		if w.flushes && me.read > me.stored {
-			offer("flush", i, func(s *state) { w.flush(s, i) })
 		}
 	}
 	for i := range int(s.sentCount) {

@@ -92,6 +92,12 @@ func (w *world) read(s *state, i int) {
 		case r.sort == commit && r.writer == own && me.phase == leading:
 			w.readOwn(s, g, me, r, counted)
 		case r.sort == commit && counted:
+			if me.position == none {
+				if !w.load(s, g, me) {
+					return
+				}
+				me.position = s.stores[g].position
+			}
 			me.position += r.events
 			me.held[r.id] = r.answer()
 		}
