@@ -22,10 +22,10 @@ import (
 // chatLimits measure what a chat would take without a ring: the model's answer relayed to a socket as it comes, the model
 // called alone, and the bare writes.
 type chatLimits struct {
-	stage    *stage
-	client   *kgo.Client
-	server   *http.Server
-	socket   *websocket.Conn
+	stage  *stage
+	client *kgo.Client
+	server *http.Server
+	socket *websocket.Conn
 }
 
 // writesTopic takes the produces that are measured; it has the settings of the log, which are the defaults.

@@ -43,11 +43,10 @@ func scratch() (string, error) {
 // stage is a whole Cairn, a model that answers at once, and a device: all real, in one process.
 type stage struct {
 	model  *modeltest.Server
-	app    *app.App
 	device *device.Device
 	// brokers are the embedded broker's addresses.
 	brokers []string
-	stop    func() error
+	closers []func() error
 
 	mu      sync.Mutex
 	sent    time.Time     // when the model began to write its first piece of text
@@ -107,56 +106,62 @@ func (s *stage) onAnswer(device.Call, device.Answer) {
 }
 
 // startStage starts everything under dir. What goes wrong meanwhile is said on progress.
-func startStage(ctx context.Context, dir string, progress io.Writer) (s *stage, err error) {
-	s = &stage{}
-	var closers []func() error
-	s.stop = func() error {
-		var failed error
-		for _, end := range slices.Backward(closers) {
-			failed = errors.Join(failed, end())
-		}
-		return failed
+func startStage(ctx context.Context, dir string, progress io.Writer) (*stage, error) {
+	s := &stage{}
+	if err := s.start(ctx, dir, progress); err != nil {
+		return nil, errors.Join(err, s.stop())
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.stop())
-		}
-	}()
+	return s, nil
+}
+
+// stop ends what was started, the last first.
+func (s *stage) stop() error {
+	var failed error
+	for _, end := range slices.Backward(s.closers) {
+		failed = errors.Join(failed, end())
+	}
+	return failed
+}
+
+func (s *stage) closing(end func() error) { s.closers = append(s.closers, end) }
+
+func (s *stage) start(ctx context.Context, dir string, progress io.Writer) (err error) {
 	if s.model, err = modeltest.Start(s.play); err != nil {
-		return nil, err
+		return err
 	}
-	closers = append(closers, func() error { s.model.Close(); return nil })
+	s.closing(func() error { s.model.Close(); return nil })
 	config := embeddedConfig(filepath.Join(dir, "cairn"), app.AllRoles())
 	config.ModelURL = s.model.URL
-	if s.app, err = app.Start(ctx, config, "bench", app.NewLog(config, progress)); err != nil {
-		return nil, err
-	}
-	closers = append(closers, func() error { s.app.Stop(); return nil })
-	attached, _, err := config.Attach()
+	running, err := app.Start(ctx, config, "bench", app.NewLog(config, progress))
 	if err != nil {
-		return nil, err
+		return err
+	}
+	s.closing(func() error { running.Stop(); return nil })
+	attached, url, err := config.Attach()
+	if err != nil {
+		return err
 	}
 	s.brokers = attached.Brokers
-	client := api.New(s.app.URL())
+	client := api.New(url)
 	if _, err := client.Register(ctx, uuid.NewString()[:8]+"@example.com", uuid.NewString()); err != nil {
-		return nil, fmt.Errorf("bench: register: %w", err)
+		return fmt.Errorf("bench: register: %w", err)
 	}
 	store, err := device.OpenStore(ctx, filepath.Join(dir, "device.db"), nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	closers = append(closers, store.Close)
+	s.closing(store.Close)
 	if s.device, err = device.New(device.Options{
-		URL: s.app.URL(), Token: client.Token, DeviceID: uuid.NewString(), Name: "bench", Timezone: "UTC", Store: store,
+		URL: url, Token: client.Token, DeviceID: uuid.NewString(), Name: "bench", Timezone: "UTC", Store: store,
 		OnFrame: s.onFrame, OnCall: s.onCall, OnAnswer: s.onAnswer,
 	}); err != nil {
-		return nil, err
+		return err
 	}
-	running, cancel := context.WithCancel(ctx)
+	connected, disconnect := context.WithCancel(ctx)
 	var group sync.WaitGroup
-	group.Go(func() { _ = s.device.Run(running) }) // it connects again by itself, until cancel
-	closers = append(closers, func() error { cancel(); group.Wait(); return nil })
-	return s, s.device.Ready(ctx)
+	group.Go(func() { _ = s.device.Run(connected) }) // it connects again by itself, until disconnect
+	s.closing(func() error { disconnect(); group.Wait(); return nil })
+	return s.device.Ready(ctx)
 }
 
 // took is what one request took.
