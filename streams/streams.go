@@ -111,6 +111,11 @@ type Position struct {
 	Offset    int64 // of the commit in the log
 }
 
+// PositionOf is where a scope stood when an event was recorded.
+func PositionOf(r Recorded) Position {
+	return Position{Scope: r.Scope, Position: r.Position, Era: r.Era, Partition: r.Place.Partition, Offset: r.Place.Offset}
+}
+
 // ErrPosition is a text that is no position.
 var ErrPosition = errors.New("malformed position")
 

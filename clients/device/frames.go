@@ -19,6 +19,7 @@ type Frame struct {
 	Failure   json.RawMessage `json:"error"`     // stream_end: a text, or an object with code and message
 	Code      string          `json:"code"`      // error
 	Message   string          `json:"message"`
+	Position  string          `json:"position"` // stream_end, final
 	Raw       json.RawMessage `json:"-"`
 }
 

@@ -34,6 +34,8 @@ type Result struct {
 	Domain    string
 	SessionID string
 	RunID     string
+	// Position is a min_position for reads that must show the run's end.
+	Position string
 	// Err is how it failed: a *RequestError in the backend's words, or that the device was stopped.
 	Err error
 }
@@ -166,11 +168,11 @@ func (s *Stream) take(f Frame) bool {
 		s.result.Blocks = append(s.result.Blocks, Block{Type: f.BlockType, Data: f.Data})
 	case "stream_end":
 		s.result.Mutations, s.result.Err, s.ended = f.Mutations, f.failure(), true
-		s.result.RunID = cmp.Or(f.RunID, s.result.RunID)
+		s.result.RunID, s.result.Position = cmp.Or(f.RunID, s.result.RunID), f.Position
 	case "final":
 		s.text.Reset()
 		s.text.WriteString(f.Response)
-		s.result.Err, s.ended = f.failure(), true
+		s.result.Err, s.result.Position, s.ended = f.failure(), f.Position, true
 	case "error":
 		s.result.Err, s.ended = &RequestError{Code: f.Code, Message: f.Message}, true
 	}

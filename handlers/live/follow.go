@@ -158,6 +158,11 @@ func (f *follower) event(ctx context.Context, i *item, give func(Output) bool) e
 	}
 	outputs := f.story.committed(i.recorded.Version, event)
 	f.after = i.recorded.Version
+	for n := range outputs {
+		if outputs[n].Kind == OutputEnd {
+			outputs[n].Position = streams.PositionOf(i.recorded).String()
+		}
+	}
 	if !all(outputs, give) {
 		return errStopped
 	}

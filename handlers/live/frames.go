@@ -59,6 +59,7 @@ type (
 		RequestID string            `json:"request_id"`
 		Mutations []thread.Mutation `json:"mutations"`
 		Error     *Failure          `json:"error,omitempty"`
+		Position  string            `json:"position,omitempty"` // a min_position for reads that must show the run's end
 	}
 	chunkFrame struct { // v2
 		Type      string `json:"type"`
@@ -69,6 +70,7 @@ type (
 		Type      string `json:"type"`
 		Response  string `json:"response"`
 		RequestID string `json:"request_id,omitempty"`
+		Position  string `json:"position,omitempty"`
 	}
 	ackFrame struct {
 		Type string `json:"type"`
@@ -100,13 +102,13 @@ func framesV3(r *request, o Output) any {
 	case OutputBlock:
 		return blockFrame{Type: "stream_block", RequestID: r.id, BlockType: o.Block, Data: o.Data}
 	case OutputRetry:
-		return blockFrame{Type: "stream_block", RequestID: r.id, BlockType: "retry", Data: json.RawMessage("{}")}
+		return blockFrame{Type: "stream_block", RequestID: r.id, BlockType: "retry", Data: encode(map[string]Keep{"keep": o.Keep})}
 	case OutputEnd:
 		mutations := o.Mutations
 		if mutations == nil {
 			mutations = []thread.Mutation{}
 		}
-		return endFrame{Type: "stream_end", RequestID: r.id, Mutations: mutations, Error: o.Error}
+		return endFrame{Type: "stream_end", RequestID: r.id, Mutations: mutations, Error: o.Error, Position: o.Position}
 	}
 	return nil
 }
@@ -123,7 +125,7 @@ func framesV2(r *request, o Output) any {
 	case OutputRetry:
 		return chunkFrame{Type: "text_chunk", Text: "\n", RequestID: id}
 	case OutputEnd:
-		return finalFrame{Type: "final", Response: response(o), RequestID: id}
+		return finalFrame{Type: "final", Response: response(o), RequestID: id, Position: o.Position}
 	}
 	return nil
 }

@@ -30,8 +30,18 @@ type Output struct {
 	Error *Failure
 	// Mutations are what the run changed on the device. Only an End has them.
 	Mutations []thread.Mutation
+	// Keep is what stays of the answer. Only a Retry has one: what came after it is void.
+	Keep Keep
+	// Position is where the run's end lies: a read with it as min_position shows the whole run. Only an End has one.
+	Position string
 	// Version is the newest version of the thread's stream that went into the answer so far.
 	Version uint64
+}
+
+// Keep counts what was sent since the start: bytes of text, and blocks.
+type Keep struct {
+	Text   int `json:"text"`
+	Blocks int `json:"blocks"`
 }
 
 // Failure is why a run ended without completing.

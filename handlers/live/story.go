@@ -34,6 +34,7 @@ type story struct {
 	early         []streams.LiveFrame
 
 	text      strings.Builder // committed
+	blocks    int             // committed
 	tables    tables
 	mutations []thread.Mutation
 }
@@ -163,9 +164,6 @@ func (s *story) attempts(turn, attempt int) []Output {
 // completed tells what the turn's committed text has beyond what was sent of it.
 func (s *story) completed(e thread.TurnCompleted) []Output {
 	frames := s.format(e.Content.Text)
-	for _, frame := range frames {
-		s.text.WriteString(frame.Text)
-	}
 	var out []Output
 	rest, ok := s.sent.rest(frames)
 	if !ok { // what was sent came from an attempt that was not the one committed
@@ -174,6 +172,12 @@ func (s *story) completed(e thread.TurnCompleted) []Output {
 	}
 	for _, frame := range rest {
 		out = s.send(out, frame)
+	}
+	for _, frame := range frames {
+		s.text.WriteString(frame.Text)
+		if frame.Block != "" {
+			s.blocks++
+		}
 	}
 	s.turn, s.attempt, s.open = e.Turn, math.MaxInt, false // what still comes of this turn is too late
 	s.clear()
@@ -197,7 +201,7 @@ func (s *story) drop() []Output {
 	if !sent {
 		return nil
 	}
-	return []Output{{Kind: OutputRetry, Version: s.version}}
+	return []Output{{Kind: OutputRetry, Keep: Keep{Text: s.text.Len(), Blocks: s.blocks}, Version: s.version}}
 }
 
 func (s *story) clear() { s.sent, s.last, s.stuck = transcript{}, 0, false }

@@ -75,7 +75,7 @@ func (p posted) event(o live.Output) ([]byte, error) {
 	case live.OutputBlock:
 		name, frame["block_type"], frame["data"] = "stream_block", o.Block, o.Data
 	case live.OutputRetry:
-		name, frame["block_type"], frame["data"] = "stream_block", "retry", struct{}{}
+		name, frame["block_type"], frame["data"] = "stream_block", "retry", map[string]live.Keep{"keep": o.Keep}
 	case live.OutputEnd:
 		name, frame["mutations"] = "stream_end", o.Mutations
 		if o.Mutations == nil {
@@ -83,6 +83,9 @@ func (p posted) event(o live.Output) ([]byte, error) {
 		}
 		if o.Error != nil {
 			frame["error"] = o.Error
+		}
+		if o.Position != "" {
+			frame["position"] = o.Position
 		}
 	default:
 		return nil, fmt.Errorf("rest: an output of unknown kind %d", o.Kind)

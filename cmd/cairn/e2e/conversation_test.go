@@ -59,7 +59,7 @@ func converse(ctx context.Context, t *testing.T, u *user) {
 	if !strings.Contains(counted.Text, "Buy milk") || !strings.Contains(counted.Text, "1") {
 		t.Errorf("the answer is %q", counted.Text)
 	}
-	entries := u.ended(ctx, made.SessionID, 2)
+	entries := u.timeline(ctx, made.SessionID, counted.Position)
 	for kind, want := range map[string]int{"message": 2, "assistant": 2, "tool_call": 2, "tool_result": 2, "run_end": 2} {
 		if got := count(entries, kind); got < want {
 			t.Errorf("the timeline shows %d rows of kind %s, want %d", got, kind, want)

@@ -118,8 +118,8 @@ func TestARunSurvivesAKill(t *testing.T) {
 			t.Fatalf("%s: the request ended with %v, %v", at.name, err, result.Err)
 		}
 		tasks := titled(ctx, t, d, title)
-		entries := u.ended(ctx, result.SessionID, 1)
-		status := runStatus(ctx, t, u, result.RunID)
+		entries := u.timeline(ctx, result.SessionID, result.Position)
+		status := runStatus(ctx, t, u, result)
 		fmt.Fprintf(&table, "%-44s %-10s %6.1f s %6d %6d %s\n", at.name, map[bool]string{true: "killed", false: "left"}[withPostgres], back.Seconds(), tasks, len(entries), status)
 		if tasks != 1 || status != "completed" || count(entries, "tool_call") != 1 || count(entries, "tool_result") != 1 || count(entries, "run_end") != 1 {
 			t.Errorf("%s: %d tasks, run %s, timeline %+v", at.name, tasks, status, entries)
@@ -208,12 +208,12 @@ func titled(ctx context.Context, t *testing.T, d *device.Device, title string) (
 	return n
 }
 
-func runStatus(ctx context.Context, t *testing.T, u *user, run string) string {
+func runStatus(ctx context.Context, t *testing.T, u *user, r device.Result) string {
 	t.Helper()
 	var record struct {
 		Status string `json:"status"`
 	}
-	if err := u.Get(ctx, "/api/v1/runs/"+run, &record); err != nil {
+	if err := u.Get(ctx, "/api/v1/runs/"+r.RunID+"?min_position="+r.Position, &record); err != nil {
 		t.Fatal(err)
 	}
 	return record.Status

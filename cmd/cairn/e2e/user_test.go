@@ -68,13 +68,13 @@ type entry struct {
 	Item map[string]any `json:"item"`
 }
 
-// timeline is the whole of a thread; a hole in it fails the test.
-func (u *user) timeline(ctx context.Context, thread string) []entry {
+// timeline is the whole of a thread as of a position; a hole in it fails the test.
+func (u *user) timeline(ctx context.Context, thread, position string) []entry {
 	u.t.Helper()
 	var page struct {
 		Entries []entry `json:"entries"`
 	}
-	if err := u.Get(ctx, fmt.Sprintf("/api/v1/threads/%s/timeline?direction=after&seq=0&limit=0", thread), &page); err != nil {
+	if err := u.Get(ctx, fmt.Sprintf("/api/v1/threads/%s/timeline?direction=after&seq=0&limit=0&min_position=%s", thread, position), &page); err != nil {
 		u.t.Fatal(err)
 	}
 	for i, e := range page.Entries {
@@ -83,17 +83,6 @@ func (u *user) timeline(ctx context.Context, thread string) []entry {
 		}
 	}
 	return page.Entries
-}
-
-// ended is the timeline once it shows that so many runs have ended: a socket hears of an end before the read
-// model has it.
-func (u *user) ended(ctx context.Context, thread string, runs int) (entries []entry) {
-	u.t.Helper()
-	poll(ctx, u.t, "the timeline shows the end", func() bool {
-		entries = u.timeline(ctx, thread)
-		return count(entries, "run_end") >= runs
-	})
-	return entries
 }
 
 func count(entries []entry, kind string) (n int) {
