@@ -13,7 +13,7 @@ const (
 	// cohort is how many commands leave in one request at most.
 	cohort = 512
 	// longestGather bounds how long a command waits for company.
-	longestGather = 2 * time.Millisecond
+	longestGather = 4 * time.Millisecond
 )
 
 // lane sends the commands of one partition, one request at a time.

@@ -120,9 +120,10 @@ func writeMode(ctx context.Context, options Options, synced bool) (figures []Fig
 // series are the turns of one kind.
 type series struct{ rate, p50, p99, cpu []float64 }
 
-type level struct{ ring, direct, produce series }
+type level struct{ ring, lookedUp, direct, produce series }
 
-// measureLevel takes turns: direct, ring, direct, ring, …, after one of each that does not count.
+// measureLevel takes turns: direct, ring, direct, ring, …, after one of each that does not count. The ring is asked with
+// ids minted for the ask, and with ids that clients gave, which are looked up in Postgres first.
 func measureLevel(ctx context.Context, options Options, askers []*asker, synced bool) (level, error) {
 	var l level
 	kinds := []struct {
@@ -134,10 +135,15 @@ func measureLevel(ctx context.Context, options Options, askers []*asker, synced 
 			_, err := a.ring.asker.Ask(ctx, c)
 			return err
 		}},
+		{&l.lookedUp, func(a *asker, ctx context.Context, c streams.Command) error {
+			c.Minted = false
+			_, err := a.ring.asker.Ask(ctx, c)
+			return err
+		}},
 		{&l.produce, func(a *asker, ctx context.Context, c streams.Command) error { return a.caller.produceOnly(ctx, c) }},
 	}
 	if len(askers) > 1 || !synced {
-		kinds = kinds[:2]
+		kinds = kinds[:3]
 	}
 	for round := range options.Rounds + 1 {
 		for _, kind := range kinds {
@@ -220,5 +226,9 @@ func (l level) figures(name string, n, saturated int, synced bool) []Figure {
 		p50 = p50.Aim(AtMost, 2.7)
 	}
 	cpu := NewFigure(name+", processor time", "µs/ask", l.ring.cpu, l.direct.cpu, "direct")
-	return []Figure{rate, p50, p99, cpu}
+	return []Figure{
+		rate, p50, p99, cpu,
+		NewFigure(name+", ids looked up", "asks/s", l.lookedUp.rate, l.direct.rate, "direct"),
+		NewFigure(name+", ids looked up, p50", "ms", l.lookedUp.p50, l.direct.p50, "direct"),
+	}
 }
