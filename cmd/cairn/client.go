@@ -75,8 +75,9 @@ func askPassword(c *console) (string, error) {
 }
 
 type benchCmd struct {
-	Write benchWriteCmd `cmd:"" help:"Asks a second and their latency, against appending the same commits directly."`
-	Chat  benchChatCmd  `cmd:"" help:"What the ring adds to a model's first words, and to a run with one tool call."`
+	Write  benchWriteCmd  `cmd:"" help:"Asks a second and their latency, against appending the same commits directly."`
+	Chat   benchChatCmd   `cmd:"" help:"What the ring adds to a model's first words, and to a run with one tool call."`
+	Growth benchGrowthCmd `cmd:"" help:"An ask on a thread of 100,000 events, and a start with 1,000,000 in the log."`
 }
 
 type benchWriteCmd struct{}
@@ -95,6 +96,19 @@ type benchChatCmd struct{}
 // Run measures.
 func (benchChatCmd) Run(ctx context.Context, c *console) error {
 	report, err := bench.Chat(ctx, bench.ChatOptions{Progress: c.err})
+	if err != nil {
+		return err
+	}
+	return show(c, report)
+}
+
+type benchGrowthCmd struct {
+	Events int `help:"Events in the log." default:"1000000"`
+}
+
+// Run measures.
+func (b benchGrowthCmd) Run(ctx context.Context, c *console) error {
+	report, err := bench.Growth(ctx, bench.GrowthOptions{Events: b.Events, Progress: c.err})
 	if err != nil {
 		return err
 	}
