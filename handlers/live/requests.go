@@ -105,7 +105,7 @@ func (s *session) run(me *running, form func(*request, Output) any) {
 	}
 	defer w.leave()
 	answer, err := s.gateway.post(ctx, streams.Command{
-		Scope: s.scope, ID: r.command, Actor: s.actor(), Request: r.body, Body: r.post,
+		Scope: s.scope, ID: r.command, Minted: r.minted, Actor: s.actor(), Request: r.body, Body: r.post,
 	})
 	if err != nil {
 		close(me.accepted)

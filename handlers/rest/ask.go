@@ -42,7 +42,8 @@ func asked(c echo.Context, key string, body []byte, command domain.Command) stre
 	p := principal(c)
 	request := bytes.Join([][]byte{[]byte(c.Request().Method), []byte(c.Request().URL.Path), body}, []byte("\n"))
 	return streams.Command{
-		Scope: p.Scope, ID: streams.CommandID(p.Scope, key), Request: request, Body: command,
+		Scope: p.Scope, ID: streams.CommandID(p.Scope, key), Minted: c.Request().Header.Get(HeaderIdempotencyKey) == "",
+		Request: request, Body: command,
 		Actor: domain.Actor{Kind: domain.ActorUser, ID: p.UserID},
 	}
 }

@@ -23,7 +23,8 @@ type States struct{ pool *pgxpool.Pool }
 func New(pool *pgxpool.Pool) *States { return &States{pool: pool} }
 
 // load is one statement, so that rows and checkpoint are of one moment. What was asked comes back by its
-// place in the question. The columns are shared by four sorts of rows.
+// place in the question. The columns are shared by four sorts of rows. LIMIT 1 keeps each look-up one descent of
+// the primary key: without it a plan made while the tables were small joins them whole.
 const load = `
 	SELECT 0 AS sort, 0::bigint AS ord, next_offset AS a, era AS b, lead AS c, after_era AS d, command_offset AS e,
 	       closed AS flag, writer AS text, NULL::bytea AS x, NULL::bytea AS y, NULL::bytea AS z
@@ -31,15 +32,15 @@ const load = `
 	UNION ALL
 	SELECT 1, k.ord, s.version, s.fold, 0, 0, 0, false, '', s.hash, s.state, NULL
 	  FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS k (scope, stream, ord),
-	       LATERAL (SELECT * FROM writer_states w WHERE w.scope = k.scope AND w.stream = k.stream) s
+	       LATERAL (SELECT * FROM writer_states w WHERE w.scope = k.scope AND w.stream = k.stream LIMIT 1) s
 	UNION ALL
 	SELECT 2, k.ord, s.position, 0, 0, 0, 0, s.erased, s.decided_at, NULL, NULL, NULL
 	  FROM unnest($4::text[]) WITH ORDINALITY AS k (scope, ord),
-	       LATERAL (SELECT * FROM writer_scopes w WHERE w.scope = k.scope) s
+	       LATERAL (SELECT * FROM writer_scopes w WHERE w.scope = k.scope LIMIT 1) s
 	UNION ALL
 	SELECT 3, k.ord, s.position, s.era, s.partition, s.log_offset, 0, false, s.decided_at, s.fingerprint, s.rejected, s.heads
 	  FROM unnest($5::text[], $6::bytea[]) WITH ORDINALITY AS k (scope, command, ord),
-	       LATERAL (SELECT * FROM answers w WHERE w.scope = k.scope AND w.command = k.command) s`
+	       LATERAL (SELECT * FROM answers w WHERE w.scope = k.scope AND w.command = k.command LIMIT 1) s`
 
 // Load implements streams.States.
 func (s *States) Load(ctx context.Context, partition int32, what streams.Lookup) (streams.Snapshot, error) {

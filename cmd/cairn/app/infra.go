@@ -184,6 +184,9 @@ func (in *infra) connect(ctx context.Context, life *lifecycle, log *slog.Logger)
 			// A crash of Postgres may take its last half second: rows and checkpoints go back together, and every reader
 			// goes on from its checkpoint in the log. So nothing waits for this disk; the log's is waited for already.
 			settings.ConnConfig.RuntimeParams["synchronous_commit"] = "off"
+			// Every hot query has its index. A plan made while a table was small would otherwise read it whole, and go on doing
+			// so, prepared as it is, until the next ANALYZE.
+			settings.ConnConfig.RuntimeParams["enable_seqscan"] = "off"
 		}
 		pool, err := pgxpool.NewWithConfig(ctx, settings)
 		if err != nil {
