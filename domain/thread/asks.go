@@ -2,7 +2,6 @@ package thread
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/cairnhq/cairn/domain"
@@ -240,9 +239,3 @@ func (e RunFailed) ClosesGroup() string { return e.RunID }
 
 // ClosesGroup ends everything that the run still waits for.
 func (e RunCancelled) ClosesGroup() string { return e.RunID }
-
-// runOf is the run that a call belongs to, the part before its first dot.
-func runOf(call string) string {
-	run, _, _ := strings.Cut(call, ".")
-	return run
-}

@@ -63,7 +63,7 @@ func (d *decision) offerCall(c OfferCall) error {
 		return nil
 	}
 	d.emit(ToolCallOffered{
-		CallID: c.CallID, RunID: runOf(c.CallID), Step: c.Step, DeviceID: c.DeviceID, Started: c.Started, Background: p.background,
+		CallID: c.CallID, RunID: RunOf(c.CallID), Step: c.Step, DeviceID: c.DeviceID, Started: c.Started, Background: p.background,
 	})
 	return nil
 }
@@ -71,11 +71,11 @@ func (d *decision) offerCall(c OfferCall) error {
 // existed reports whether there was such a call, as far as the thread remembers: of a run that it has
 // forgotten, every call may have existed.
 func (d *decision) existed(call string) bool {
-	e, known := d.state.remembered(runOf(call))
+	e, known := d.state.remembered(RunOf(call))
 	if known {
 		return e.had(call)
 	}
-	_, waits := d.state.queued(runOf(call))
+	_, waits := d.state.queued(RunOf(call))
 	return d.state.forgot && !waits
 }
 
@@ -104,10 +104,10 @@ func (d *decision) recordResult(c RecordResult) error {
 		d.emit(p.stepCompleted(c.Mutations, c.Result))
 		d.emit(IndexingEnded{CallID: c.CallID, Step: c.Step, OK: true})
 	case p.call.step.then == "":
-		d.emit(ToolCallCompleted{CallID: c.CallID, RunID: runOf(c.CallID), Step: c.Step, Mutations: c.Mutations, Result: c.Result})
+		d.emit(ToolCallCompleted{CallID: c.CallID, RunID: RunOf(c.CallID), Step: c.Step, Mutations: c.Mutations, Result: c.Result})
 	default:
 		d.emit(p.stepCompleted(c.Mutations, c.Result))
-		next := Step{CallID: c.CallID, RunID: runOf(c.CallID), Number: c.Step + 1, Tool: p.call.tool, Executor: OnServer, Then: p.call.step.then}
+		next := Step{CallID: c.CallID, RunID: RunOf(c.CallID), Number: c.Step + 1, Tool: p.call.tool, Executor: OnServer, Then: p.call.step.then}
 		d.emit(ToolStepRequested{Step: next})
 	}
 	d.goOn()
@@ -118,7 +118,7 @@ func (d *decision) lateResult(c RecordResult) error {
 	if !d.existed(c.CallID) || c.Step < 1 {
 		return domain.Reject(domain.CodeNotFound, "there is no such step")
 	}
-	if e, known := d.state.remembered(runOf(c.CallID)); known && e.device != c.DeviceID {
+	if e, known := d.state.remembered(RunOf(c.CallID)); known && e.device != c.DeviceID {
 		return domain.Reject(CodeWrongDevice, "the step is bound to another device")
 	}
 	d.emit(LateResultRecorded{CallID: c.CallID, Step: c.Step, DeviceID: c.DeviceID, Mutations: c.Mutations, Result: c.Result})
@@ -127,7 +127,7 @@ func (d *decision) lateResult(c RecordResult) error {
 
 func (p pending) stepCompleted(mutations []Mutation, result Result) ToolStepCompleted {
 	return ToolStepCompleted{
-		CallID: p.call.id, RunID: runOf(p.call.id), Step: p.call.step.number, Mutations: mutations, Result: result,
+		CallID: p.call.id, RunID: RunOf(p.call.id), Step: p.call.step.number, Mutations: mutations, Result: result,
 	}
 }
 
@@ -156,7 +156,7 @@ func (d *decision) advanceCall(c AdvanceCall) {
 	if !open || p.call.step.executor != OnServer {
 		return
 	}
-	run, next := runOf(c.CallID), c.Next
+	run, next := RunOf(c.CallID), c.Next
 	switch {
 	case c.NotIndexed && p.call.indexing:
 		d.fail(p, ServerError, 0, c.Content.Result)
@@ -180,7 +180,7 @@ func (d *decision) advanceCall(c AdvanceCall) {
 // fail ends a step without a result. That ends its call with an error, unless the call's work was done
 // and only the index is missing: then the call completes, and the indexing goes on in the background.
 func (d *decision) fail(p pending, reason FailureReason, bytes int64, result Result) {
-	id, run, number := p.call.id, runOf(p.call.id), p.call.step.number
+	id, run, number := p.call.id, RunOf(p.call.id), p.call.step.number
 	switch {
 	case p.background:
 		d.indexLater(p.call, IndexingFailed{

@@ -17,6 +17,12 @@ func TurnEffect(run string, turn, attempt int) string {
 // CallID names the call of a turn at an index from 0.
 func CallID(run string, turn, index int) string { return fmt.Sprintf("%s.%d.%d", run, turn, index) }
 
+// RunOf is the run that a call, or a step of one, belongs to.
+func RunOf(call string) string {
+	run, _, _ := strings.Cut(call, ".")
+	return run
+}
+
 // StepID is the effect id of a step, and the id of the device's tool_call frame.
 func StepID(call string, step int) string { return fmt.Sprintf("%s.%d", call, step) }
 

@@ -82,7 +82,7 @@ func (d *decision) indexAgain(id string) {
 	for _, x := range d.state.indexing {
 		if c := x.call; !x.due && id == StepID(c.id, c.step.number) {
 			d.emit(ToolStepRequested{Step: Step{
-				CallID: c.id, RunID: runOf(c.id), Number: c.step.number, Tool: c.tool, Executor: OnServer, Then: IndexNote, Background: true,
+				CallID: c.id, RunID: RunOf(c.id), Number: c.step.number, Tool: c.tool, Executor: OnServer, Then: IndexNote, Background: true,
 			}})
 			return
 		}

@@ -116,7 +116,7 @@ func (g *Gateway) indexKey(ctx context.Context, scope domain.Scope) ([]byte, err
 // offered before a restart. Nil: there is no such step.
 func (g *Gateway) lookUp(ctx context.Context, scope domain.Scope, name string, number int) (*call, error) {
 	for {
-		events, err := g.Events.Run(ctx, scope, runOfCall(name))
+		events, err := g.Events.Run(ctx, scope, thread.RunOf(name))
 		if err == nil {
 			var c *call
 			if c, err = g.stepIn(ctx, events, name, number); err == nil {

@@ -35,12 +35,12 @@ type story struct {
 
 	text      strings.Builder // committed
 	blocks    int             // committed
-	tables    tables
+	tables    output.Tables
 	mutations []thread.Mutation
 }
 
 func newStory(run string, channel thread.Channel) *story {
-	return &story{run: run, channel: channel, tables: newTables()}
+	return &story{run: run, channel: channel}
 }
 
 // begin tells that the run was accepted. A floating run starts when its agent is known.
@@ -75,9 +75,9 @@ func (s *story) committed(version uint64, event any) []Output {
 			return append(s.answers(e.Agent), s.completed(e)...)
 		}
 	case thread.ToolCallRequested:
-		s.tables.step(s.run, e.Step)
+		s.asked(e.Step)
 	case thread.ToolStepRequested:
-		s.tables.step(s.run, e.Step)
+		s.asked(e.Step)
 	case thread.ToolStepCompleted:
 		if e.RunID == s.run {
 			s.result(e.CallID, e.Step, e.Result, e.Mutations)
@@ -87,7 +87,7 @@ func (s *story) committed(version uint64, event any) []Output {
 			s.result(e.CallID, e.Step, e.Result, e.Mutations)
 		}
 	case thread.LateResultRecorded:
-		if runOfCall(e.CallID) == s.run {
+		if thread.RunOf(e.CallID) == s.run {
 			s.mutations = append(s.mutations, e.Mutations...)
 		}
 	case thread.RunCompleted:
@@ -186,7 +186,7 @@ func (s *story) completed(e thread.TurnCompleted) []Output {
 
 func (s *story) format(text string) []output.Frame {
 	if s.channel == thread.Home {
-		home := output.NewHome(s.tables.rows)
+		home := output.NewHome(s.tables.Rows)
 		return append(home.Write(text), home.Close()...)
 	}
 	plain := output.NewPlain()
@@ -245,9 +245,15 @@ func (s *story) end(failure *Failure) []Output {
 	})
 }
 
+func (s *story) asked(step thread.Step) {
+	if step.RunID == s.run {
+		s.tables.Asked(step.ID(), step.Table)
+	}
+}
+
 func (s *story) result(call string, step int, r thread.Result, mutations []thread.Mutation) {
 	s.mutations = append(s.mutations, mutations...)
-	s.tables.result(thread.StepID(call, step), r.Device)
+	s.tables.Answered(thread.StepID(call, step), r.Device)
 }
 
 func cancelled(by string) *Failure {

@@ -2,10 +2,8 @@ package rest
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/cairnhq/cairn/domain/output"
@@ -16,9 +14,7 @@ import (
 // shown is what formatting a run's turns needs: its channel, and the rows that its tools returned.
 type shown struct {
 	channel thread.Channel
-	tables  map[string]string            // step id -> table
-	order   map[string][]string          // table -> ids, in the order they first came
-	rows    map[string][]json.RawMessage // table -> rows, the newest of each id
+	tables  output.Tables
 }
 
 // frames is a turn's text through the formatter of its run's channel.
@@ -40,7 +36,7 @@ func (o *opener) frames(ctx context.Context, run, text string) ([]output.Frame, 
 	if known.channel != thread.Home {
 		return []output.Frame{{Text: text}}, nil
 	}
-	home := output.NewHome(known.entity)
+	home := output.NewHome(known.tables.Rows)
 	return append(home.Write(text), home.Close()...), nil
 }
 
@@ -49,7 +45,7 @@ func (o *opener) read(ctx context.Context, run string) (*shown, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := &shown{tables: map[string]string{}, order: map[string][]string{}, rows: map[string][]json.RawMessage{}}
+	known := &shown{}
 	for _, r := range events {
 		if err := known.take(ctx, o.s, r); err != nil {
 			return nil, fmt.Errorf("rest: open event %s: %w", r.ID, err)
@@ -67,67 +63,21 @@ func (k *shown) take(ctx context.Context, s *server, r streams.Recorded) error {
 	case thread.MessagePosted:
 		k.channel = e.Channel
 	case thread.ToolCallRequested:
-		k.tables[thread.StepID(e.CallID, e.Number)] = e.Table
+		k.tables.Asked(e.ID(), e.Table)
 	case thread.ToolStepRequested:
-		k.tables[thread.StepID(e.CallID, e.Number)] = e.Table
+		k.tables.Asked(e.ID(), e.Table)
 	case thread.ToolStepCompleted, thread.ToolCallCompleted:
 		if event, err = s.Schema.Open(ctx, s.Keys, r); err != nil {
 			return err
 		}
 		switch e := event.(type) {
 		case thread.ToolStepCompleted:
-			k.result(k.tables[thread.StepID(e.CallID, e.Step)], e.Result.Device)
+			k.tables.Answered(thread.StepID(e.CallID, e.Step), e.Result.Device)
 		case thread.ToolCallCompleted:
-			k.result(k.tables[thread.StepID(e.CallID, e.Step)], e.Result.Device)
+			k.tables.Answered(thread.StepID(e.CallID, e.Step), e.Result.Device)
 		}
 	}
 	return nil
-}
-
-func (k *shown) result(table string, answer json.RawMessage) {
-	var got struct {
-		Row  json.RawMessage   `json:"row"`
-		Rows []json.RawMessage `json:"rows"`
-	}
-	if table == "" || json.Unmarshal(answer, &got) != nil {
-		return
-	}
-	for _, row := range append(got.Rows, got.Row) {
-		name := rowID(row)
-		if name == "" {
-			continue
-		}
-		if i := slices.Index(k.order[table], name); i >= 0 {
-			k.rows[table][i] = row
-			continue
-		}
-		k.order[table], k.rows[table] = append(k.order[table], name), append(k.rows[table], row)
-	}
-}
-
-// entity are the rows of a kind of entity with these ids, all of them without ids.
-func (k *shown) entity(entity string, ids []string) []json.RawMessage {
-	table := entity + "s"
-	if len(ids) == 0 {
-		return k.rows[table]
-	}
-	var found []json.RawMessage
-	for _, want := range ids {
-		if i := slices.Index(k.order[table], want); i >= 0 {
-			found = append(found, k.rows[table][i])
-		}
-	}
-	return found
-}
-
-func rowID(row json.RawMessage) string {
-	var key struct {
-		ID string `json:"id"`
-	}
-	if len(row) == 0 || json.Unmarshal(row, &key) != nil {
-		return ""
-	}
-	return key.ID
 }
 
 // content is the sealed field of an opened event, nil if it has none.

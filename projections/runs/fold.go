@@ -2,7 +2,6 @@ package runs
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cairnhq/cairn/domain/thread"
@@ -29,23 +28,23 @@ func runOf(value any) string {
 	case thread.TurnFailed:
 		return e.RunID
 	case thread.ToolCallRequested:
-		return runOfCall(e.RunID, e.CallID)
+		return thread.RunOf(e.CallID)
 	case thread.ToolStepRequested:
-		return runOfCall(e.RunID, e.CallID)
+		return thread.RunOf(e.CallID)
 	case thread.ToolCallOffered:
-		return runOfCall(e.RunID, e.CallID)
+		return thread.RunOf(e.CallID)
 	case thread.ToolStepCompleted:
-		return runOfCall(e.RunID, e.CallID)
+		return thread.RunOf(e.CallID)
 	case thread.ToolCallCompleted:
-		return runOfCall(e.RunID, e.CallID)
+		return thread.RunOf(e.CallID)
 	case thread.ToolCallFailed:
-		return runOfCall(e.RunID, e.CallID)
+		return thread.RunOf(e.CallID)
 	case thread.LateResultRecorded:
-		return runOfCall("", e.CallID)
+		return thread.RunOf(e.CallID)
 	case thread.IndexingFailed:
-		return runOfCall("", e.CallID)
+		return thread.RunOf(e.CallID)
 	case thread.IndexingEnded:
-		return runOfCall("", e.CallID)
+		return thread.RunOf(e.CallID)
 	case thread.RunCompleted:
 		return e.RunID
 	case thread.RunFailed:
@@ -55,13 +54,6 @@ func runOf(value any) string {
 	default: // opened, titled
 		return ""
 	}
-}
-
-func runOfCall(run, call string) string {
-	if run == "" {
-		run, _, _ = strings.Cut(call, ".")
-	}
-	return run
 }
 
 // fold changes r by an event that belongs to it. Like Evolve it cannot fail: what does not fit is ignored.

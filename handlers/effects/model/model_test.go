@@ -180,7 +180,7 @@ func TestAnErrorOfTheDeviceIsNoCreatedTask(t *testing.T) {
 	if !strings.Contains(got, "failed") || !strings.Contains(got, "disk full") || strings.Contains(got, "Created") {
 		t.Errorf("the model read %q", got)
 	}
-	if rows := run.Rows.Of("task", nil); len(rows) != 0 {
+	if rows := run.Tables.Rows("task", nil); len(rows) != 0 {
 		t.Errorf("an error became a row: %s", rows)
 	}
 }

@@ -132,7 +132,7 @@ func size(messages []*schema.Message) int {
 func talk(t *transcript.Thread, run *transcript.Run) tools.Talk {
 	talk := tools.Talk{Message: run.Message.Text, Projects: map[string]string{}}
 	for _, r := range t.Runs {
-		for _, raw := range r.Rows.Of("project", nil) {
+		for _, raw := range r.Tables.Rows("project", nil) {
 			var project struct {
 				ID   string `json:"id"`
 				Name string `json:"name"`

@@ -102,7 +102,7 @@ func (m *Turner) ask(ctx context.Context, e openeffects.Effect, t *transcript.Th
 
 func format(run *transcript.Run) formatter {
 	if run.Channel == thread.Home {
-		return output.NewHome(run.Rows.Of)
+		return output.NewHome(run.Tables.Rows)
 	}
 	return output.NewPlain()
 }

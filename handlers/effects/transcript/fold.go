@@ -13,7 +13,7 @@ func (t *Thread) apply(version uint64, event any) {
 			r.Message = e.Content
 		}
 	case thread.RunStarted:
-		run := &Run{ID: e.RunID, Channel: e.Channel, Focus: e.Focus, Timezone: e.Timezone, First: t.Whole && len(t.Runs) == 0, Rows: Rows{}}
+		run := &Run{ID: e.RunID, Channel: e.Channel, Focus: e.Focus, Timezone: e.Timezone, First: t.Whole && len(t.Runs) == 0}
 		if posted := t.posted[e.RunID]; posted != nil {
 			run.Message = posted.Content
 		}
@@ -86,7 +86,11 @@ func (t *Thread) finish(call, run string, number int, result thread.Result) *Cal
 	s := c.Steps[number]
 	s.Done, s.Result = true, result
 	c.Steps[number] = s
-	t.change(run, func(r *Run) { r.Rows.add(s.Table, result.Device) })
+	t.change(run, func(r *Run) {
+		step := thread.StepID(call, number)
+		r.Tables.Asked(step, s.Table)
+		r.Tables.Answered(step, result.Device)
+	})
 	return c
 }
 

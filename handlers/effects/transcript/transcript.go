@@ -5,6 +5,7 @@ package transcript
 import (
 	"encoding/json"
 
+	"github.com/cairnhq/cairn/domain/output"
 	"github.com/cairnhq/cairn/domain/thread"
 )
 
@@ -35,8 +36,8 @@ type Run struct {
 	End     End
 	Reason  string // of a failed run
 	Pending Pending
-	// Rows are what its tools returned.
-	Rows Rows
+	// Tables are what its tools returned.
+	Tables output.Tables
 }
 
 // Pending is the request of the run that waits for an outcome.
