@@ -48,7 +48,8 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 		return nil, err
 	}
 	if moved {
-		cfg.Log.Warn("the server's user can't enter the data directory: Postgres keeps its files elsewhere", "dir", cfg.Dir, "files", home)
+		cfg.Log.Info("running as root, and the user that Postgres runs as can't enter the data directory: its files are kept elsewhere and belong to the data all the same (back up both)",
+			"dir", cfg.Dir, "files", home)
 	}
 	held, err := lock(cfg.Dir)
 	if err != nil {

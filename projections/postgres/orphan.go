@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -35,9 +36,11 @@ func (c *Cluster) endOrphan(ctx context.Context) error {
 	for _, step := range []struct {
 		signal syscall.Signal
 		wait   time.Duration
-	}{{syscall.SIGINT, 30 * time.Second}, {syscall.SIGQUIT, 10 * time.Second}} {
-		if err := syscall.Kill(pid, step.signal); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return err
+	}{{syscall.SIGINT, fastWithin}, {syscall.SIGQUIT, immediateWithin}, {syscall.SIGKILL, killWithin}} {
+		for _, signal := range []syscall.Signal{step.signal, syscall.SIGCONT} { // one that was stopped hears nothing
+			if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return fmt.Errorf("postgres: end the server that outlived its process: %w", err)
+			}
 		}
 		if gone(ctx, pid, step.wait) {
 			return nil

@@ -181,13 +181,26 @@ func (c *Cluster) Stop() error {
 	return errors.Join(err, c.lock.Close())
 }
 
-// stop asks for a fast shutdown, and after 30 s for an immediate one.
+// A server is asked for a fast shutdown, which ends with a checkpoint; if that takes long for an immediate one,
+// after which the next start recovers; and in the end it is killed, which costs no more.
+const (
+	fastWithin      = 6 * time.Second
+	immediateWithin = 8 * time.Second // it kills backends that do not leave after 5 s
+	killWithin      = 5 * time.Second
+)
+
+// stop ends the server.
 func (s *server) stop() error {
-	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT} {
-		if err := s.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			return fmt.Errorf("postgres: stop: %w", err)
+	for _, step := range []struct {
+		signal syscall.Signal
+		within time.Duration
+	}{{syscall.SIGINT, fastWithin}, {syscall.SIGQUIT, immediateWithin}, {syscall.SIGKILL, killWithin}} {
+		for _, signal := range []syscall.Signal{step.signal, syscall.SIGCONT} { // one that was stopped hears nothing
+			if err := s.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+				return fmt.Errorf("postgres: stop: %w", err)
+			}
 		}
-		timer := time.NewTimer(30 * time.Second)
+		timer := time.NewTimer(step.within)
 		select {
 		case <-s.exited:
 			timer.Stop()
