@@ -2,12 +2,15 @@ package rest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
@@ -107,6 +110,26 @@ func (s *server) limitSessions(next echo.HandlerFunc) echo.HandlerFunc {
 			return err
 		}
 		return next(c)
+	}
+}
+
+// readPatience is how long a read may take, waiting for a position included: a database that does not answer must not
+// keep callers for ever.
+const readPatience = 10 * time.Second
+
+// readWithin bounds a read, and says so where its time is up.
+func (s *server) readWithin(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		caller := c.Request()
+		ctx, cancel := context.WithTimeout(caller.Context(), readPatience)
+		defer cancel()
+		c.SetRequest(caller.WithContext(ctx))
+		err := next(c)
+		c.SetRequest(caller)
+		if errors.Is(err, context.DeadlineExceeded) && caller.Context().Err() == nil {
+			return &problem{Code: "unavailable", Detail: "the read models do not answer", retryAfter: 2 * time.Second}
+		}
+		return err
 	}
 }
 

@@ -94,6 +94,8 @@ func (s *server) problemOf(err error) *problem {
 		return &problem{Code: "unavailable", Detail: "the keys can't be reached", retryAfter: 5 * time.Second}
 	case errors.As(err, &http):
 		return ofEcho(http)
+	case projections.Away(err):
+		return &problem{Code: "unavailable", Detail: "the database can't be reached", retryAfter: 2 * time.Second}
 	}
 	return nil
 }

@@ -183,7 +183,9 @@ func (s *server) routes(e *echo.Echo) {
 func (s *server) anybody() []echo.MiddlewareFunc { return []echo.MiddlewareFunc{s.limitSessions} }
 
 // owner is who has a token; everything is answered by its scope.
-func (s *server) owner() []echo.MiddlewareFunc { return []echo.MiddlewareFunc{s.authenticate} }
+func (s *server) owner() []echo.MiddlewareFunc {
+	return []echo.MiddlewareFunc{s.authenticate, s.readWithin}
+}
 
 // commander has a token, and not too many wishes.
 func (s *server) commander() []echo.MiddlewareFunc {
