@@ -45,6 +45,12 @@ func (d devCmd) Run(ctx context.Context, config *app.Config, c *console) error {
 			return nil
 		}
 	}
+	if c.json {
+		if err := printJSON(c.out, map[string]string{"serving": running.URL()}); err != nil {
+			return err
+		}
+		return running.Wait(ctx)
+	}
 	fmt.Fprintf(c.out, "\nServing on %s. Chat with `bin/cairn chat --register you@example.com`, read the log with `bin/cairn events tail`. Ctrl-C ends it.\n", running.URL())
 	return running.Wait(ctx)
 }
@@ -99,7 +105,13 @@ func (s serveCmd) Run(ctx context.Context, config *app.Config, c *console) error
 		return err
 	}
 	defer running.Stop()
-	fmt.Fprintln(c.err, "cairn: serving on", running.URL())
+	if c.json {
+		if err := printJSON(c.out, map[string]string{"serving": running.URL()}); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintln(c.err, "cairn: serving on", running.URL())
+	}
 	return running.Wait(ctx)
 }
 

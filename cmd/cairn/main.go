@@ -50,6 +50,7 @@ type console struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // who asks a second time wants it to end at once
 	if err := run(ctx, os.Args[1:], console{in: os.Stdin, out: os.Stdout, err: os.Stderr}); err != nil {
 		fmt.Fprintln(os.Stderr, "cairn:", err)
 		stop()

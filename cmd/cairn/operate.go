@@ -264,6 +264,7 @@ func (doctorCmd) Run(ctx context.Context, config *app.Config, c *console) error 
 		if subject.Running || !config.Embedded() {
 			subject.Running = true
 			subject.ReadDSN, subject.VaultDSN, subject.Topics = attached.DatabaseURL, attached.VaultURL, attached.CheckTopics
+			subject.Vault = attached.CheckVault
 		} else {
 			subject.Listen = config.Listen
 		}
@@ -290,6 +291,9 @@ func (doctorCmd) Run(ctx context.Context, config *app.Config, c *console) error 
 	}
 	if !c.json {
 		printTable(c.out, []string{"Check", "Status", "Finding"}, rows)
+	}
+	if problems == 1 {
+		return errors.New("1 problem")
 	}
 	if problems > 0 {
 		return fmt.Errorf("%d problems", problems)

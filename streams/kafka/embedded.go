@@ -193,13 +193,20 @@ type dataFormat struct {
 	Format int `json:"format"`
 }
 
-// checkFormat reads the directory's format number, or writes ours into a new one.
+// checkFormat checks the directory's format number, or writes ours into a new one.
 func checkFormat(dir string) error {
+	err := CheckFormat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return writeFormat(filepath.Join(dir, "format.json"))
+	}
+	return err
+}
+
+// CheckFormat answers ErrNewerData for a directory that this program can't read, and fs.ErrNotExist for one that has
+// no data yet. It changes nothing.
+func CheckFormat(dir string) error {
 	path := filepath.Join(dir, "format.json")
 	raw, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return writeFormat(path)
-	}
 	if err != nil {
 		return fmt.Errorf("data format: %w", err)
 	}

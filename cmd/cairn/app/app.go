@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"time"
 
@@ -78,7 +79,7 @@ func Start(ctx context.Context, config Config, version string, log *slog.Logger)
 	a := &App{config: config, log: log, life: newLifecycle(log), version: version}
 	if err := a.start(ctx); err != nil {
 		a.life.stop()
-		return nil, err
+		return nil, advised(err)
 	}
 	return a, nil
 }
@@ -87,7 +88,7 @@ func Start(ctx context.Context, config Config, version string, log *slog.Logger)
 func (a *App) URL() string { return a.url }
 
 // Wait returns when ctx ends (nil) or a part fails.
-func (a *App) Wait(ctx context.Context) error { return a.life.wait(ctx) }
+func (a *App) Wait(ctx context.Context) error { return advised(a.life.wait(ctx)) }
 
 // Stop ends every part in order and returns when all have stopped.
 func (a *App) Stop() {
@@ -102,7 +103,17 @@ func (a *App) start(ctx context.Context) error {
 	if a.schema, err = codec.New(aggregates.All()...); err != nil {
 		return err
 	}
-	if a.infra, err = a.config.open(ctx, a.life, a.log); err != nil {
+	if a.infra, err = a.config.openBroker(a.life, a.log); err != nil {
+		return err
+	}
+	// The address is taken before the long part: one that is in use is said at once, and clients that come
+	// back early wait instead of being refused.
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.config.Listen)
+	if err != nil {
+		return fmt.Errorf("serve HTTP: %w (end what listens there, or choose another host:port with CAIRN_LISTEN)", err)
+	}
+	a.life.closing("address", func() { listener.Close() }) //nolint:errcheck,gosec // the server has closed it, if it came so far
+	if err := a.config.openDatabases(ctx, a.infra, a.life, a.log); err != nil {
 		return err
 	}
 	if err := a.openVault(ctx); err != nil {
@@ -125,7 +136,7 @@ func (a *App) start(ctx context.Context) error {
 		return err
 	}
 	a.startGateway()
-	return a.serve(ctx)
+	return a.serve(listener)
 }
 
 func (a *App) openVault(ctx context.Context) error {

@@ -52,6 +52,13 @@ func (c Config) kafka() kafka.Config {
 // CheckTopics compares the topics on the brokers with the topics file, and makes what is missing.
 func (c Config) CheckTopics(ctx context.Context) error { return c.kafka().Ensure(ctx) }
 
+// CheckVault makes sure that the configured master key opens the vault of a running Cairn.
+func (c Config) CheckVault(ctx context.Context) error {
+	o := &Operator{config: c}
+	defer o.Close()
+	return o.openVault(ctx)
+}
+
 // Tail prints the log of a running Cairn.
 func Tail(ctx context.Context, config Config, sealed bool, o eventlog.Options) (err error) {
 	if o.Schema, err = codec.New(aggregates.All()...); err != nil {

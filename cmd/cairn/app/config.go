@@ -130,10 +130,31 @@ func (c Config) master(vaultExists bool) ([]byte, error) {
 	if _, err := rand.Read(key); err != nil {
 		return nil, fmt.Errorf("make a master key: %w", err)
 	}
-	if err := os.WriteFile(path, []byte(hex.EncodeToString(key)+"\n"), 0o600); err != nil {
+	if err := store(path, hex.EncodeToString(key)+"\n"); err != nil {
 		return nil, fmt.Errorf("store the master key: %w", err)
 	}
 	return key, nil
+}
+
+// store leaves a whole file that outlives a power cut, or none: what is sealed next is on the disk before anybody
+// could look for the key again.
+func store(path, text string) error {
+	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 func parseMaster(text, where string) ([]byte, error) {

@@ -7,9 +7,13 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
+	"syscall"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/cairnhq/cairn/migrations"
@@ -53,7 +57,7 @@ func (c Config) Attach() (Config, string, error) {
 		return c, url, nil
 	}
 	text, err := os.ReadFile(runtimePath(c.Data))
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return c, "", ErrNotRunning
 	}
 	if err != nil {
@@ -66,12 +70,26 @@ func (c Config) Attach() (Config, string, error) {
 	if c.MasterKey == "" && c.MasterKeyFile == "" {
 		c.MasterKeyFile = filepath.Join(c.Data, "master.key")
 	}
+	if !anyListens(r.Brokers) {
+		return c, "", ErrNotRunning // it was killed, and could not tidy up
+	}
 	c.Brokers, c.LiveBrokers, c.DatabaseURL, c.VaultURL = r.Brokers, r.LiveBrokers, r.DatabaseURL, r.VaultURL
 	c.Replication = 1
 	if c.Partitions == 0 {
 		c.Partitions = kafka.EmbeddedTopics().N()
 	}
 	return c, r.URL, nil
+}
+
+// anyListens reports whether something takes connections at one of the addresses.
+func anyListens(addrs []string) bool {
+	for _, addr := range addrs {
+		if conn, err := net.DialTimeout("tcp", addr, time.Second); err == nil {
+			conn.Close() //nolint:errcheck,gosec // nothing was sent
+			return true
+		}
+	}
+	return false
 }
 
 // infra are the brokers and databases that a process works with.
@@ -101,34 +119,36 @@ func (c Config) topics() kafka.Topics {
 	return topics
 }
 
-// open starts or reaches brokers and databases, and brings the databases' schemas up to date.
-func (c Config) open(ctx context.Context, life *lifecycle, log *slog.Logger) (*infra, error) {
+// openBroker starts or reaches the brokers. An embedded one claims the data directory.
+func (c Config) openBroker(life *lifecycle, log *slog.Logger) (*infra, error) {
 	in := &infra{kafka: kafka.Config{Seeds: c.Brokers, LiveSeeds: c.LiveBrokers, Topics: c.topics(), Log: quiet(log)}}
+	if !c.Embedded() {
+		return in, nil
+	}
+	if err := os.MkdirAll(c.Data, 0o755); err != nil {
+		return nil, fmt.Errorf("make the data directory: %w", err)
+	}
+	return in, c.startBroker(in, life, log)
+}
+
+// openDatabases starts or reaches the databases, and brings their schemas up to date.
+func (c Config) openDatabases(ctx context.Context, in *infra, life *lifecycle, log *slog.Logger) error {
 	vaultExists := false
 	if c.Embedded() {
-		if err := os.MkdirAll(c.Data, 0o755); err != nil {
-			return nil, fmt.Errorf("make the data directory: %w", err)
-		}
 		_, err := os.Stat(filepath.Join(c.Data, "postgres"))
 		vaultExists = err == nil
-		if err := c.startBroker(in, life, log); err != nil {
-			return nil, err
-		}
 	}
 	var err error
 	if in.master, err = c.master(vaultExists); err != nil {
-		return nil, err
+		return err
 	}
 	in.readDSN, in.vaultDSN = c.DatabaseURL, c.VaultURL
 	if c.DatabaseURL == "" {
 		if err := c.startPostgres(ctx, in, life, log); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if err := in.connect(ctx, life, log); err != nil {
-		return nil, err
-	}
-	return in, nil
+	return in.connect(ctx, life, log)
 }
 
 func (c Config) startBroker(in *infra, life *lifecycle, log *slog.Logger) error {
@@ -172,11 +192,12 @@ func (in *infra) connect(ctx context.Context, life *lifecycle, log *slog.Logger)
 		which migrations.Database
 		dsn   string
 		pool  **pgxpool.Pool
-	}{{migrations.Vault, in.vaultDSN, &in.vault}, {migrations.Read, in.readDSN, &in.read}} {
+		most  int32
+	}{{migrations.Vault, in.vaultDSN, &in.vault, vaultConnections}, {migrations.Read, in.readDSN, &in.read, readConnections}} {
 		if err := migrations.Up(ctx, database.dsn, database.which); err != nil {
 			return fmt.Errorf("bring database %s up to date: %w", database.which.Name(), err)
 		}
-		settings, err := pgxpool.ParseConfig(database.dsn)
+		settings, err := poolOf(database.dsn, database.most)
 		if err != nil {
 			return fmt.Errorf("connect to database %s: %w", database.which.Name(), err)
 		}
@@ -197,6 +218,29 @@ func (in *infra) connect(ctx context.Context, life *lifecycle, log *slog.Logger)
 	}
 	log.Debug("databases are up to date")
 	return nil
+}
+
+// The connections that a process opens at most, where the DSN says nothing else (pool_max_conns): enough that the
+// projectors, which hold one each for as long as a batch takes, never keep requests waiting, whatever the machine.
+const (
+	readConnections  = 24
+	vaultConnections = 8
+)
+
+// poolOf is the pool of a DSN, with at most so many connections unless the DSN itself says how many.
+func poolOf(dsn string, most int32) (*pgxpool.Config, error) {
+	settings, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := pgx.ParseConfig(dsn) // which leaves the pool's own parameters where they can be seen
+	if err != nil {
+		return nil, err
+	}
+	if _, said := plain.RuntimeParams["pool_max_conns"]; !said {
+		settings.MaxConns = most
+	}
+	return settings, nil
 }
 
 func pid() int { return os.Getpid() }

@@ -17,7 +17,7 @@ import (
 const drainWithin = 5 * time.Second
 
 // serve answers HTTP: what the roles offer, and health for all of them.
-func (a *App) serve(ctx context.Context) error {
+func (a *App) serve(listener net.Listener) error {
 	mux := http.NewServeMux()
 	handler, err := a.handler()
 	if err != nil {
@@ -26,10 +26,6 @@ func (a *App) serve(ctx context.Context) error {
 	mux.Handle("/", handler)
 	if a.config.has(RoleGateway) {
 		mux.Handle("GET /api/v1/ws/device", a.gateway.Handler())
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.config.Listen)
-	if err != nil {
-		return fmt.Errorf("serve HTTP: %w (choose another address with CAIRN_LISTEN)", err)
 	}
 	a.url = "http://" + listener.Addr().String()
 	requests, end := context.WithCancel(context.Background())
@@ -91,8 +87,13 @@ func (a *App) handler() (http.Handler, error) {
 	return health, nil
 }
 
+// readinessWithin is how long the look at what the roles need may take: what does not answer is not ready.
+const readinessWithin = 2 * time.Second
+
 // readiness says whether each thing that the roles need is there.
 func (a *App) readiness(ctx context.Context) []rest.Check {
+	ctx, cancel := context.WithTimeout(ctx, readinessWithin)
+	defer cancel()
 	checks := []rest.Check{a.pinged(ctx, "database"), a.pinged(ctx, "vault")}
 	_, err := a.tailer.End(ctx, 0)
 	checks = append(checks, rest.Check{Name: "brokers", Err: err})

@@ -23,6 +23,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/cairnhq/cairn/migrations"
+	"github.com/cairnhq/cairn/streams/kafka"
 )
 
 // Finding is one check.
@@ -58,6 +59,8 @@ type Subject struct {
 	ModelKey      string
 	// Topics checks the topics on the brokers; nil: there are none to check yet.
 	Topics func(context.Context) error
+	// Vault checks that the master key opens the vault; nil: there is none to check yet.
+	Vault func(context.Context) error
 }
 
 // Examine runs every check.
@@ -70,6 +73,9 @@ func Examine(ctx context.Context, s Subject) []Finding {
 	findings = append(findings, masterKey(s), listen(s))
 	if s.Running {
 		findings = append(findings, database(ctx, s.ReadDSN, migrations.Read), database(ctx, s.VaultDSN, migrations.Vault))
+	}
+	if s.Vault != nil {
+		findings = append(findings, opens(ctx, s))
 	}
 	if s.Topics != nil {
 		findings = append(findings, topics(ctx, s))
@@ -104,7 +110,11 @@ func postgresPrograms(ctx context.Context) []Finding {
 	}
 	programs := Finding{"postgres programs", OK, strings.TrimSpace(string(version)) + " in " + dir, ""}
 	major := strings.FieldsFunc(string(version), func(r rune) bool { return r < '0' || r > '9' })
-	if n, _ := strconv.Atoi(major[0]); len(major) == 0 || n < 15 {
+	n := 0
+	if len(major) > 0 {
+		n, _ = strconv.Atoi(major[0]) // digits only
+	}
+	if n < 15 {
 		programs.Status, programs.Mend = Bad, "PostgreSQL 15 or newer is needed: "+setup
 	}
 	vector := Finding{"pgvector", OK, "installed", ""}
@@ -133,11 +143,21 @@ func dataDir(s Subject) Finding {
 	}
 	f.Close()
 	os.Remove(f.Name())
-	state := "not running"
-	if s.Running {
-		state = "in use by a running cairn"
+	if err := kafka.CheckFormat(filepath.Join(s.Data, "kafka")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		mend := "bring the file back from a backup"
+		if errors.Is(err, kafka.ErrNewerData) {
+			mend = "use the release that wrote it, or a newer one"
+		}
+		return Finding{"data directory", Bad, err.Error(), mend}
 	}
-	return Finding{"data directory", OK, s.Data + ", " + state, ""}
+	state := ", not running"
+	if s.Running {
+		state = ", in use by a running cairn"
+	}
+	if elsewhere, err := os.ReadFile(filepath.Join(s.Data, "postgres", "location")); err == nil {
+		state += "; its Postgres lies in " + strings.TrimSpace(string(elsewhere))
+	}
+	return Finding{"data directory", OK, s.Data + state, ""}
 }
 
 func space(s Subject) Finding {
@@ -169,7 +189,7 @@ func masterKey(s Subject) Finding {
 			where = filepath.Join(s.Data, "master.key")
 		}
 		raw, err := os.ReadFile(where)
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			if _, err := os.Stat(filepath.Join(s.Data, "postgres")); err == nil || !s.Embedded {
 				return Finding{"master key", Bad, where + " is missing", "bring it back from its backup: sealed content can't be opened without it"}
 			}
@@ -216,6 +236,15 @@ func database(ctx context.Context, dsn string, which migrations.Database) Findin
 		return Finding{name, Bad, "its schema is missing: " + err.Error(), "run `cairn migrate`"}
 	}
 	return Finding{name, OK, fmt.Sprintf("PostgreSQL %s, schema %d", server, version), ""}
+}
+
+func opens(ctx context.Context, s Subject) Finding {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if err := s.Vault(ctx); err != nil {
+		return Finding{"vault", Bad, err.Error(), "bring the master key back from its backup, and see that the vault's database answers"}
+	}
+	return Finding{"vault", OK, "the master key opens it", ""}
 }
 
 func topics(ctx context.Context, s Subject) Finding {

@@ -1,0 +1,41 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"github.com/cairnhq/cairn/migrations"
+	"github.com/cairnhq/cairn/projections/postgres"
+	"github.com/cairnhq/cairn/projections/vault"
+	"github.com/cairnhq/cairn/streams/kafka"
+)
+
+// advised adds to an error what a person can do about it, where that is known.
+func advised(err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, known := range []struct {
+		is   error
+		mend string
+	}{
+		{kafka.ErrLocked, "end that process, or choose another directory with CAIRN_DATA"},
+		{postgres.ErrInUse, "end that process, or choose another directory with CAIRN_DATA"},
+		{kafka.ErrNewerData, "start the release that wrote it, or a newer one; nothing was changed"},
+		{migrations.ErrNewer, "start the release that wrote it, or a newer one; nothing was changed"},
+		{vault.ErrNewer, "start the release that wrote it, or a newer one; nothing was changed"},
+		{vault.ErrMasterWrong, "bring the right key back from its backup: see CAIRN_MASTER_KEY and CAIRN_MASTER_KEY_FILE"},
+		{postgres.ErrNoPostgres, "run deploy/setup.sh"},
+		{syscall.ENOSPC, "make room on that disk, and start again: what was acknowledged is kept"},
+		{syscall.ENOTDIR, "choose another directory with CAIRN_DATA"},
+		{syscall.EROFS, "choose another directory with CAIRN_DATA"},
+		{fs.ErrPermission, "give this account the right to write there, or choose another directory with CAIRN_DATA"},
+	} {
+		if errors.Is(err, known.is) {
+			return fmt.Errorf("%w (%s)", err, known.mend)
+		}
+	}
+	return err
+}
