@@ -36,7 +36,7 @@ func (s *Service) ChangeTier(ctx context.Context, userID string, tier account.Ti
 	}
 	scope := domain.User(userID)
 	answer, err := s.asker.Ask(ctx, streams.Command{
-		Scope: scope, ID: streams.CommandID(scope, "tier "+uuid.NewString()), Actor: domain.Actor{Kind: domain.ActorSystem},
+		Scope: scope, ID: uuid.NewString(), Actor: domain.Actor{Kind: domain.ActorSystem},
 		Body: account.ChangeTier{On: account.On{Account: userID}, To: tier},
 	})
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *Service) ChangeTier(ctx context.Context, userID string, tier account.Ti
 // that lets in. One that broke off is finished by repeating it, or by ApplyErasures.
 func (s *Service) Erase(ctx context.Context, p Principal) error {
 	_, err := s.asker.Ask(ctx, streams.Command{
-		Scope: p.Scope, ID: streams.CommandID(p.Scope, "erase"), Actor: user(p.UserID),
+		Scope: p.Scope, ID: streams.OwnID(p.Scope, "erase"), Actor: user(p.UserID),
 		Body: account.Erase{On: account.On{Account: p.UserID}},
 	})
 	if err != nil && !erased(err) {

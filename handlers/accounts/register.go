@@ -101,7 +101,7 @@ func (s *Service) enter(ctx context.Context, c vault.Credential) (Account, Token
 	if !c.Registered {
 		scope := domain.User(c.UserID)
 		if _, err := s.asker.Ask(ctx, streams.Command{
-			Scope: scope, ID: streams.CommandID(scope, "register"), Actor: user(c.UserID),
+			Scope: scope, ID: streams.OwnID(scope, "register"), Actor: user(c.UserID),
 			Body: account.Register{On: account.On{Account: c.UserID}, Tier: c.Tier},
 		}); err != nil {
 			return Account{}, Tokens{}, fmt.Errorf("accounts: registering: %w", err)

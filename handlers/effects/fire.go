@@ -82,7 +82,7 @@ func (r *Runner) fireOne(ctx context.Context, t timers.Timer) bool {
 	// The same timer has the same command, whichever worker fires it; set again, it is due at another time.
 	request := fmt.Sprintf("timer|%s|%s|%d", t.Stream, t.ID, t.Due.UnixMicro())
 	return r.tell(ctx, streams.Command{
-		Scope: t.Scope, ID: streams.CommandID(t.Scope, request), Actor: domain.Actor{Kind: domain.ActorTimer},
+		Scope: t.Scope, ID: streams.OwnID(t.Scope, request), Actor: domain.Actor{Kind: domain.ActorTimer},
 		Body: thread.FireTimer{On: thread.On{Thread: t.Stream.ID()}, Timer: t.ID},
 	})
 }

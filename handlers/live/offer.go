@@ -199,7 +199,7 @@ func (g *Gateway) abandon(s *session) {
 func (g *Gateway) unknown(c *call) {
 	defer g.calls.let(c.scope, c.id)
 	_, err := g.insist(g.life, streams.Command{
-		Scope: c.scope, ID: streams.CommandID(c.scope, "unknown:"+c.id),
+		Scope: c.scope, ID: streams.OwnID(c.scope, "unknown:"+c.id),
 		Actor: domain.Actor{Kind: domain.ActorWorker, ID: g.id, Run: c.step.RunID},
 		Body: thread.FailStep{
 			On: thread.On{Thread: c.thread}, CallID: c.step.CallID, Step: c.step.Number, Reason: thread.OutcomeUnknown,

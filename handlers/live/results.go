@@ -79,7 +79,7 @@ func (g *Gateway) record(s *session, device, name string, number int, a *answer,
 	answered := digest(key, a.body)
 	_, err = g.insist(g.life, streams.Command{
 		Scope: s.scope,
-		ID:    streams.Derive(streams.CommandID(s.scope, "result:"+a.id), device+" "+answered),
+		ID:    streams.Derive(streams.OwnID(s.scope, "result:"+a.id), device+" "+answered),
 		Actor: domain.Actor{Kind: domain.ActorDevice, ID: device, Device: device, Run: c.step.RunID},
 		// The digest stands for the answer, whatever this release makes of it.
 		Request: []byte("result " + a.id + " " + device + " " + answered),
