@@ -24,6 +24,7 @@ type GrowthOptions struct {
 	Long     int           // of them in one thread: 100,000
 	Rounds   int           // 5
 	Fill     time.Duration // how long filling may take; what is there then is what is measured: 4 minutes
+	Watch    time.Duration // how long catching up is watched at least: 5 s
 	Progress io.Writer     // what it is doing; nobody
 }
 
@@ -32,7 +33,7 @@ type GrowthOptions struct {
 // Everything in the log went through the writer. Writes are not synced: what is measured is not the disk.
 func Growth(ctx context.Context, o GrowthOptions) (report Report, err error) {
 	o.Events, o.Long, o.Rounds = cmp.Or(o.Events, 1_000_000), cmp.Or(o.Long, 100_000), cmp.Or(o.Rounds, 5)
-	o.Fill = cmp.Or(o.Fill, 4*time.Minute)
+	o.Fill, o.Watch = cmp.Or(o.Fill, 4*time.Minute), cmp.Or(o.Watch, 5*time.Second)
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
@@ -155,8 +156,7 @@ func (g *growth) catchUp(ctx context.Context) error {
 		}
 		asks, limits = append(asks, p50), append(limits, g.quiet)
 	}
-	// At least five seconds are looked at, whatever the asks took.
-	wait := time.NewTimer(max(0, 5*time.Second-time.Since(began)))
+	wait := time.NewTimer(max(0, g.Watch-time.Since(began)))
 	defer wait.Stop()
 	select {
 	case <-wait.C:
