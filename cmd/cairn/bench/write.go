@@ -54,8 +54,8 @@ func (o Options) complete() Options {
 func Write(ctx context.Context, options Options) (report Report, err error) {
 	options = options.complete()
 	if options.Dir == "" {
-		if options.Dir, err = os.MkdirTemp("", "cairn-bench-"); err != nil {
-			return Report{}, fmt.Errorf("bench: %w", err)
+		if options.Dir, err = scratch(); err != nil {
+			return Report{}, err
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(options.Dir)) }()
 	}
