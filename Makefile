@@ -3,6 +3,8 @@
 SHELL := bash
 
 GO        ?= go
+# One Postgres cluster for all packages; each would make its own otherwise.
+POSTGRES  := $(GO) run ./projections/pgtest/shared
 GOTESTSUM := $(GO) run gotest.tools/gotestsum@v1.13.0
 LINT      := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 DATA      ?= $(CURDIR)/.cairn
@@ -17,13 +19,13 @@ setup: ## Installs PostgreSQL and pgvector if they are missing
 	@bash deploy/setup.sh
 
 build: ## Builds bin/cairn
-	@$(GO) build -trimpath -o bin/cairn ./cmd/cairn
+	@$(GO) build -o bin/cairn ./cmd/cairn
 
 run: setup build ## Sets up, starts everything in one process, shows the tour, goes on serving (TOUR=only: tour and exit; TOUR=no: none)
 	@./bin/cairn dev --data "$(DATA)" --tour "$(or $(TOUR),yes)"
 
 test: setup build ## Runs the tests
-	@$(GOTESTSUM) --format pkgname --hide-summary=skipped -- -count=1 -p 2 ./...
+	@$(POSTGRES) $(GOTESTSUM) --format pkgname --hide-summary=skipped -- -count=1 -p 2 ./...
 
 test-peers: setup ## Runs the conversation against software that is not ours (needs Node 20)
 	@cd clients/peers && npm ci --no-audit --no-fund --loglevel=error
@@ -41,7 +43,7 @@ lint: ## golangci-lint (builds it the first time)
 	@$(LINT) run ./...
 
 race: setup build ## Tests under the race detector
-	@CGO_ENABLED=1 $(GOTESTSUM) --format pkgname --hide-summary=skipped -- -race -count=1 -p 2 -timeout 20m ./...
+	@$(POSTGRES) env CGO_ENABLED=1 $(GOTESTSUM) --format pkgname --hide-summary=skipped -- -race -count=1 -p 2 -timeout 20m ./...
 
 wire: ## Writes the lock file of stored shapes anew
 	@$(GO) run ./streams/codec/wirelock

@@ -168,15 +168,20 @@ func (p *process) connect(ctx context.Context) (err error) {
 	if p.dir, err = openDir(); err != nil {
 		return err
 	}
-	// Not for keeps: these tests are about SQL, those of package postgres about what survives.
-	p.cluster, err = postgres.Start(ctx, postgres.Config{Dir: p.dir, Databases: []string{"postgres"}, Settings: map[string]string{
-		"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "64MB",
-	}})
+	p.cluster, err = postgres.Start(ctx, Config(p.dir))
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(p.dir))
 	}
 	p.dsn = p.cluster.DSN
 	return nil
+}
+
+// Config is a cluster for tests in dir. It is not for keeps: these tests are about SQL, those of package
+// postgres about what survives.
+func Config(dir string) postgres.Config {
+	return postgres.Config{Dir: dir, Databases: []string{"postgres"}, Settings: map[string]string{
+		"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "64MB",
+	}}
 }
 
 func existing(given string) (func(string) string, error) {
