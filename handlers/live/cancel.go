@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/thread"
 	"github.com/cairnhq/cairn/projections/events"
@@ -24,6 +26,12 @@ func (s *session) stop(frame []byte) error {
 	}
 	if f.RequestID == "" && f.RunID == "" {
 		s.fail(errorFrame{Code: domain.CodeInvalid, Message: "cancel needs a request_id or a run_id"})
+		return nil
+	}
+	if err := s.admit(); err != nil {
+		problem := refused(err)
+		problem.RequestID = f.RequestID
+		s.fail(problem)
 		return nil
 	}
 	run := f.RunID
@@ -61,8 +69,9 @@ func (s *session) cancelRun(request, run string) error {
 		}
 		id = stream.ID()
 	}
+	// A wish of its own each time: what was answered before the run was there says nothing of it.
 	_, err := s.gateway.insist(s.ctx, streams.Command{
-		Scope: s.scope, ID: streams.CommandID(s.scope, "cancel:"+run), Actor: s.actor(),
+		Scope: s.scope, ID: uuid.NewString(), Actor: s.actor(),
 		Body: thread.Cancel{On: thread.On{Thread: id}, RunID: run},
 	})
 	return err

@@ -51,6 +51,12 @@ func (s *session) greet(frame []byte) error {
 		s.fail(errorFrame{Code: domain.CodeInvalid, Message: "a socket belongs to one device"})
 		return nil
 	}
+	if before != nil {
+		if err := s.admit(); err != nil { // each may become a command
+			s.fail(refused(err))
+			return nil
+		}
+	}
 	h.device = h.DeviceID
 	if !domain.NewStream("device", h.DeviceID).Valid() {
 		index, err := s.index()
@@ -71,10 +77,29 @@ func (s *session) greet(frame []byte) error {
 		if told {
 			s.send(s.welcome())
 		}
-		s.gateway.online(s, &h)
-		s.gateway.introduce(s, &h)
+		s.present(&h)
 	})
 	return nil
+}
+
+// present makes known what the device said, one hello after the other. One that a newer has replaced says
+// nothing more: the newest is the last to become known.
+func (s *session) present(h *hello) {
+	s.presenting.Lock()
+	defer s.presenting.Unlock()
+	if s.said() != h {
+		return
+	}
+	s.gateway.online(s, h)
+	s.gateway.introduce(s, h)
+}
+
+// admit refuses where the user sends too much.
+func (s *session) admit() error {
+	if s.gateway.Admit == nil {
+		return nil
+	}
+	return s.gateway.Admit(s.scope)
 }
 
 // wrong says what can't be.

@@ -50,11 +50,9 @@ func (s *session) ask(kind string, frame []byte) error {
 	if err != nil {
 		return err
 	}
-	if s.gateway.Admit != nil {
-		if err := s.gateway.Admit(s.scope); err != nil {
-			s.refuse(r, err)
-			return nil
-		}
+	if err := s.admit(); err != nil {
+		s.refuse(r, err)
+		return nil
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	me := &running{request: r, ctx: ctx, cancel: cancel, accepted: make(chan struct{}), done: make(chan struct{})}

@@ -11,8 +11,11 @@ import (
 	"github.com/cairnhq/cairn/streams"
 )
 
-// inHandAtOnce is how many bytes of results of one socket wait to be recorded.
-const inHandAtOnce = 64 << 20
+// What may wait to be recorded of one socket: so many bytes, of which each answer counts as some at least.
+const (
+	inHandAtOnce = 64 << 20
+	inHandLeast  = 64 << 10
+)
 
 // result takes a tool_result. It is recorded beside the reader, also when the socket dies meanwhile: a
 // client without a journal can't say it again.
@@ -26,7 +29,7 @@ func (s *session) result(frame []byte) error {
 		s.unknownCall(a.id)
 		return nil
 	}
-	size := int64(len(a.body))
+	size := max(int64(len(a.body)), inHandLeast)
 	if s.inHand.Add(size) > inHandAtOnce {
 		s.inHand.Add(-size)
 		s.fail(errorFrame{Code: "busy", Message: "too many results wait to be recorded: send it again", ID: cut(a.id)})

@@ -79,8 +79,11 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 // authenticate says who asks, and whether a refusal can be seen before the upgrade.
 func (g *Gateway) authenticate(r *http.Request) (who accounts.Principal, early bool, err error) {
 	if header := r.Header.Get("Authorization"); header != "" {
-		token, _ := strings.CutPrefix(header, "Bearer ")
-		who, err = g.Accounts.Verify(token)
+		scheme, token, _ := strings.Cut(header, " ")
+		if !strings.EqualFold(scheme, "bearer") { // RFC 9110, 11.1: in any case
+			return who, true, accounts.ErrToken
+		}
+		who, err = g.Accounts.Verify(strings.TrimSpace(token))
 		return who, true, err
 	}
 	query := r.URL.Query()

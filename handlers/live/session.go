@@ -48,6 +48,8 @@ type session struct {
 	malformed int                 // in a row; the reader's
 	unknown   map[string]struct{} // unknown types that were answered; the reader's
 
+	presenting sync.Mutex // one hello becomes known at a time
+
 	mu       sync.Mutex
 	hello    *hello // nil: not said yet
 	deadline *time.Timer
@@ -95,6 +97,7 @@ func (s *session) ended() {
 	_ = s.conn.shut() // the other side is gone, or has had its time
 	s.gate.close()
 	s.gate.wait()
+	s.gateway.offline(s) // it may have arrived as the newest socket of its device only after it was gone
 }
 
 // close says why and closes; what is queued leaves before.
