@@ -61,9 +61,9 @@ func (s State) Decide(c Command) ([]Event, error) {
 			return nil, domain.Reject(domain.CodeNotFound, "there is no such account")
 		}
 		return []Event{Erased{}}, nil
-	default:
-		return nil, domain.Reject(domain.CodeInvalid, "an account knows no such command")
+	case On: // a target is no wish by itself
 	}
+	return nil, domain.Reject(domain.CodeInvalid, "an account knows no such command")
 }
 
 // Evolve is the account after an event.

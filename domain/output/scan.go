@@ -56,9 +56,16 @@ func (s *scanner) step(c byte) bool {
 			return false
 		}
 		s.want = wantCommaOrEnd
+		return s.between(c)
 	case ended:
 		return false
+	default:
+		return s.between(c)
 	}
+}
+
+// between takes a byte that is in no string, number or word.
+func (s *scanner) between(c byte) bool {
 	if c == ' ' || c == '\t' || c == '\n' || c == '\r' {
 		return true
 	}

@@ -44,16 +44,16 @@ func (s State) Decide(c Command) ([]Event, error) {
 }
 
 func (d *decision) decide(c Command) error {
+	_, opens := c.(Open)
+	_, posts := c.(PostMessage)
+	if !opens && !posts && !d.state.opened() {
+		return domain.Reject(domain.CodeNotFound, "there is no such thread")
+	}
 	switch c := c.(type) {
 	case Open:
 		return d.open(c)
 	case PostMessage:
 		return d.postMessage(c)
-	}
-	if !d.state.opened() {
-		return domain.Reject(domain.CodeNotFound, "there is no such thread")
-	}
-	switch c := c.(type) {
 	case Rename:
 		return d.rename(c)
 	case Cancel:
@@ -82,9 +82,9 @@ func (d *decision) decide(c Command) error {
 	case FireTimer:
 		d.fireTimer(c)
 		return nil
-	default:
-		return domain.Reject(domain.CodeInvalid, "a thread knows no such command")
+	case On: // a target is no wish by itself
 	}
+	return domain.Reject(domain.CodeInvalid, "a thread knows no such command")
 }
 
 func (d *decision) open(c Open) error {

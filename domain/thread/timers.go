@@ -37,6 +37,7 @@ func (d *decision) tryAgain(rest string) {
 		d.emit(RouteRequested{RunID: r.id, Attempt: attempt})
 	case thinkRetry:
 		d.emit(TurnRequested{RunID: r.id, Turn: turn, Attempt: attempt, Agent: r.agent, NoTools: r.noTools})
+	default: // an attempt is under way already
 	}
 }
 

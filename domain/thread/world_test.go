@@ -121,7 +121,7 @@ func (w *world) count(e thread.Event) error {
 		}
 		return nil
 	}
-	switch e := e.(type) {
+	switch e := any(e).(type) { // of some only
 	case thread.RunStarted:
 		if w.active != "" || w.ended[e.RunID] {
 			return fmt.Errorf("run %s started beside %q", e.RunID, w.active)
@@ -140,7 +140,7 @@ func (w *world) count(e thread.Event) error {
 // kind is the Go name of an event, with what matters of it.
 func kind(e thread.Event) string {
 	name := strings.TrimPrefix(fmt.Sprintf("%T", e), "thread.")
-	switch e := e.(type) {
+	switch e := any(e).(type) { // of some only
 	case thread.MessagePosted:
 		if e.Queued {
 			name += " queued"
