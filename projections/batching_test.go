@@ -68,7 +68,7 @@ func project(r *rapid.T, pool *pgxpool.Pool, commits []streams.Commit, cut func(
 		}
 		first = i + 1
 	}
-	return dump(r, ctx, tx, tables...)
+	return dump(ctx, r, tx, tables...)
 }
 
 func drawCommit(r *rapid.T, log *logtest.Log) {

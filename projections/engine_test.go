@@ -36,7 +36,7 @@ func expected(t testing.TB, log *logtest.Log) string {
 	stop := start(t, pool, log, models(pool))
 	wait(t, pool, log)
 	stop()
-	return dump(t, t.Context(), pool, tables...)
+	return dump(t.Context(), t, pool, tables...)
 }
 
 func equal(t testing.TB, what, got, want string) {
@@ -55,7 +55,7 @@ func TestReplayEqualsLive(t *testing.T) {
 	}
 	wait(t, pool, log)
 	stop()
-	equal(t, "replayed and live tables differ", dump(t, t.Context(), pool, tables...), expected(t, log))
+	equal(t, "replayed and live tables differ", dump(t.Context(), t, pool, tables...), expected(t, log))
 }
 
 // TestALateModelBecomesLevel: a model that is added later reads alone and joins, while the others go on.
@@ -79,7 +79,7 @@ func TestALateModelBecomesLevel(t *testing.T) {
 	}
 	wait(t, pool, log)
 	stop()
-	equal(t, "tables", dump(t, t.Context(), pool, tables...), expected(t, log))
+	equal(t, "tables", dump(t.Context(), t, pool, tables...), expected(t, log))
 }
 
 // TestTwoEnginesApplyOnce: copies of the projectors that do not know of each other never apply twice.
@@ -98,7 +98,7 @@ func TestTwoEnginesApplyOnce(t *testing.T) {
 	}
 	wait(t, pool, log)
 	second()
-	equal(t, "tables", dump(t, t.Context(), pool, tables...), expected(t, log))
+	equal(t, "tables", dump(t.Context(), t, pool, tables...), expected(t, log))
 }
 
 // failing is a projector that can't apply one type of event.
@@ -243,7 +243,7 @@ func TestCutConnectionsChangeNothing(t *testing.T) {
 	cancel()
 	t.Logf("%d connections were cut", <-cut)
 	wait(t, pool, log)
-	equal(t, "tables", dump(t, t.Context(), pool, tables...), expected(t, log))
+	equal(t, "tables", dump(t.Context(), t, pool, tables...), expected(t, log))
 }
 
 // watch is a connection of its own.

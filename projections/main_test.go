@@ -55,7 +55,7 @@ type failer interface {
 }
 
 // dump is the whole content of tables as text, the same for equal content.
-func dump(t failer, ctx context.Context, db querier, names ...string) string {
+func dump(ctx context.Context, t failer, db querier, names ...string) string {
 	t.Helper()
 	var out strings.Builder
 	for _, name := range names {

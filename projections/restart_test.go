@@ -68,7 +68,7 @@ func TestPostgresKilledUnderTheEngine(t *testing.T) {
 		return nil
 	})
 	wait(t, pool, log)
-	equal(t, "tables", dump(t, t.Context(), pool, tables...), expected(t, log))
+	equal(t, "tables", dump(t.Context(), t, pool, tables...), expected(t, log))
 }
 
 func kill(t *testing.T, dir string) {

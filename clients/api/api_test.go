@@ -23,13 +23,13 @@ func serve(t *testing.T, lasts time.Duration) (url string, renewals *atomic.Int6
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/v1/sessions", func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(tokens(0)) })
-	mux.HandleFunc("POST /api/v1/sessions/refresh", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("POST /api/v1/sessions/refresh", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(tokens(renewals.Add(1)))
 	})
 	mux.HandleFunc("GET /api/v1/me", func(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]string{"user_id": r.Header.Get("Authorization")})
 	})
-	mux.HandleFunc("GET /api/v1/threads", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET /api/v1/threads", func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusTeapot)
 		_, _ = w.Write([]byte(`{"code":"busy","detail":"a run is going on"}`))
 	})

@@ -29,7 +29,7 @@ func (f TokenFile) Load() (t Tokens, ok bool, err error) {
 
 // Save replaces the file at once: a process that dies meanwhile leaves the old session or the new one.
 func (f TokenFile) Save(t Tokens) error {
-	raw, err := json.Marshal(t)
+	raw, err := json.Marshal(t) //nolint:gosec // tokens are what the file is for
 	if err != nil {
 		return fmt.Errorf("api: tokens: %w", err)
 	}

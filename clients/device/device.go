@@ -86,7 +86,7 @@ func (d *Device) Run(ctx context.Context) error {
 		}
 		d.o.Log.Debug("disconnected", "device", d.o.DeviceID, "error", err, "again_within", wait)
 		// Full jitter: a server that restarts is not met by all its clients at once.
-		timer := time.NewTimer(rand.N(wait))
+		timer := time.NewTimer(rand.N(wait)) //nolint:gosec // no secret
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -139,7 +139,7 @@ func (d *Device) dial(ctx context.Context) (*socket, error) {
 	}
 	u.Scheme = map[string]string{"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}[u.Scheme]
 	u.Path = strings.TrimSuffix(u.Path, "/") + "/api/v1/ws/device"
-	conn, response, err := d.o.Dialer.DialContext(ctx, u.String(), http.Header{"Authorization": {"Bearer " + token}})
+	conn, response, err := d.o.Dialer.DialContext(ctx, u.String(), http.Header{"Authorization": {"Bearer " + token}}) //nolint:bodyclose // the dialer has closed the connection; the body is a copy
 	if err != nil {
 		if response != nil && (response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden) {
 			return nil, fmt.Errorf("device: %w: %s", errRefused, response.Status)

@@ -2,7 +2,6 @@ package output_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -39,7 +38,7 @@ func TestTablesHoldTheNewestOfEachRowInTheOrderTheyCame(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			for _, row := range tables.Rows(c.entity, c.ids) {
-				got = append(got, fmt.Sprintf("%s", row))
+				got = append(got, string(row))
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Fatalf("rows (-want +got):\n%s", diff)

@@ -54,19 +54,25 @@ func command(t *rapid.T, w *world, n int) thread.Command {
 	}
 }
 
+func scan(t *rapid.T, text, format string, into ...any) {
+	if _, err := fmt.Sscanf(text, format, into...); err != nil {
+		t.Fatalf("%s is not %s: %v", text, format, err)
+	}
+}
+
 // outcome is one of the ways in which an effect may end, or begin.
 func outcome(t *rapid.T, w *world, id string) thread.Command {
 	effect := w.effects[id]
 	var turn, attempt int
 	switch effect.Kind {
 	case thread.EffectRoute:
-		fmt.Sscanf(strings.TrimPrefix(id, effect.Group+".route."), "%d", &attempt)
+		scan(t, strings.TrimPrefix(id, effect.Group+".route."), "%d", &attempt)
 		if rapid.Bool().Draw(t, "route ok") {
 			return thread.DecideRoute{On: on, RunID: effect.Group, Attempt: attempt, Agent: pick(t, []string{"", "note_agent"}, "agent")}
 		}
 		return thread.FailRoute{On: on, RunID: effect.Group, Attempt: attempt, Class: pick(t, classes, "class")}
 	case thread.EffectTurn:
-		fmt.Sscanf(strings.TrimPrefix(id, effect.Group+".turn."), "%d.%d", &turn, &attempt)
+		scan(t, strings.TrimPrefix(id, effect.Group+".turn."), "%d.%d", &turn, &attempt)
 		if rapid.IntRange(0, 3).Draw(t, "turn ok") > 0 {
 			c := answer(effect.Group, turn, attempt, pick(t, []string{"", "hi"}, "text"), rapid.SliceOfN(rapid.SampledFrom(plans), 0, 4).Draw(t, "plans")...)
 			c.FinishReason = pick(t, []string{"stop", "stop", "stop", ""}, "finish")
@@ -239,7 +245,7 @@ func TestEvolveSeesClearDataOnly(t *testing.T) {
 		}
 		var state thread.State
 		for _, e := range w.events {
-			state = state.Evolve(clear(t, e))
+			state = state.Evolve(cleared(t, e))
 		}
 		if encoded(state) != encoded(w.state) {
 			t.Fatalf("with content %s\nwithout      %s", encoded(w.state), encoded(state))
@@ -247,8 +253,8 @@ func TestEvolveSeesClearDataOnly(t *testing.T) {
 	})
 }
 
-// clear is the event as its clear data says, through the wire and back.
-func clear(t *rapid.T, e thread.Event) thread.Event {
+// cleared is the event as its clear data says, through the wire and back.
+func cleared(t *rapid.T, e thread.Event) thread.Event {
 	data, err := json.Marshal(e)
 	if err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func (a *answer) judge(c *call) {
 	case !ok:
 		a.fail(thread.BadResult, fmt.Sprintf("the answer to %s has no field %q", c.step.Action, key))
 	default:
-		a.check(c, key, bytes.TrimSpace(value))
+		a.check(c, bytes.TrimSpace(value))
 	}
 }
 
@@ -75,7 +75,7 @@ func shapeOf(action string) string {
 	return ""
 }
 
-func (a *answer) check(c *call, key string, value json.RawMessage) {
+func (a *answer) check(c *call, value json.RawMessage) {
 	var row struct {
 		ID string `json:"id"`
 	}

@@ -126,8 +126,9 @@ func framesV2(r *request, o Output) any {
 		return chunkFrame{Type: "text_chunk", Text: "\n", RequestID: id}
 	case OutputEnd:
 		return finalFrame{Type: "final", Response: response(o), RequestID: id, Position: o.Position}
+	default:
+		return nil
 	}
-	return nil
 }
 
 // response is the whole answer; v2 has no place for an error but in words.

@@ -107,15 +107,15 @@ func read(wire []byte, limit int64, seed uint64) (messages []string, large, ping
 		switch n {
 		case 126:
 			var long [2]byte
-			io.ReadFull(guarded, long[:])
+			_, _ = io.ReadFull(guarded, long[:]) // the payload will tell
 			n = int(binary.BigEndian.Uint16(long[:]))
 		case 127:
 			var long [8]byte
-			io.ReadFull(guarded, long[:])
+			_, _ = io.ReadFull(guarded, long[:]) // the payload will tell
 			n = int(binary.BigEndian.Uint64(long[:]))
 		}
 		var mask [4]byte
-		io.ReadFull(guarded, mask[:])
+		_, _ = io.ReadFull(guarded, mask[:])
 		payload := make([]byte, n)
 		if _, err := io.ReadFull(guarded, payload); err != nil {
 			return messages, large, pings

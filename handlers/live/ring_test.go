@@ -217,11 +217,10 @@ func count[E any](r *ring, fits func(E) bool) (n int) {
 
 // conversation is a run that the test plays the workers of.
 type conversation struct {
-	r       *ring
-	scope   domain.Scope
-	thread  string
-	run     string
-	attempt int
+	r      *ring
+	scope  domain.Scope
+	thread string
+	run    string
 }
 
 // of is the run of a request.

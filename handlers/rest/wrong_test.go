@@ -192,7 +192,7 @@ func TestWrongInput(t *testing.T) {
 		}
 	}
 
-	t.Run("media types and keys", func(t *testing.T) {
+	t.Run("media types and keys", func(*testing.T) {
 		ann.post("/api/v1/threads", `{}`, header{"Content-Type", "text/plain"}).problem(415, "unsupported_media_type")
 		ann.post("/api/v1/threads", `{}`, header{"Content-Type", "application/json; charset=latin1"}).problem(415, "unsupported_media_type")
 		ann.post("/api/v1/threads", `{}`, header{"Content-Type", "application/json; charset=UTF-8"}).want(201)

@@ -99,6 +99,6 @@ func worksIn(pid int, dir string) bool {
 	if err != nil {
 		return false
 	}
-	real, err := filepath.EvalSymlinks(dir)
-	return err == nil && (cwd == real || cwd == dir)
+	straight, err := filepath.EvalSymlinks(dir)
+	return err == nil && (cwd == straight || cwd == dir)
 }

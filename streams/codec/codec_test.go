@@ -44,11 +44,11 @@ func TestOpenReturnsWhatWasRecorded(t *testing.T) {
 		if diff := cmp.Diff(sample(text), got); diff != "" {
 			t.Fatalf("opened (-want +got):\n%s", diff)
 		}
-		clear, err := f.Decode(r)
+		closed, err := f.Decode(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if clear.(written).Body.Text != "" {
+		if closed.(written).Body.Text != "" {
 			t.Fatal("decoding without a key shows content")
 		}
 		if len(text) > 4 && (bytes.Contains(r.Data, []byte(text)) || bytes.Contains(r.Sealed, []byte(text))) {

@@ -66,11 +66,11 @@ func TestUndecodableCommandsAreToldFromMissingKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	replace := func(old, new string) []byte {
+	replace := func(old, fresh string) []byte {
 		if !bytes.Contains(value, []byte(old)) {
 			t.Fatalf("%s does not hold %s", value, old)
 		}
-		return bytes.Replace(value, []byte(old), []byte(new), 1)
+		return bytes.Replace(value, []byte(old), []byte(fresh), 1)
 	}
 	strayed, err := f.EncodeCommand(t.Context(), f.keys, envelope(stray{Stream: "thread-1"}))
 	if err != nil {
@@ -136,10 +136,10 @@ func TestFingerprintsTellRequestsApart(t *testing.T) {
 		if err != nil || !bytes.Equal(codec.Fingerprint(index, plain), codec.Fingerprint(index, again)) {
 			t.Fatalf("one request has two fingerprints")
 		}
-		print := string(codec.Fingerprint(index, plain))
-		if other, ok := seen[print]; ok {
+		mark := string(codec.Fingerprint(index, plain))
+		if other, ok := seen[mark]; ok {
 			t.Fatalf("%s and %s have one fingerprint", other, plain)
 		}
-		seen[print] = string(plain)
+		seen[mark] = string(plain)
 	}
 }

@@ -47,7 +47,7 @@ type original struct {
 	Inner []inner           `json:"inner"`
 	Body  body              `json:"-" sealed:"true"`
 	Odd   map[string]string `json:"-"`
-	quiet int
+	quiet int               //nolint:unused // an unexported field has no shape
 }
 
 type reordered struct {

@@ -88,8 +88,8 @@ func TestDataSurvivesCloseAndReopen(t *testing.T) {
 	}
 }
 
-// TestHelperHolder is the other process of TestASecondProcessIsRefused.
-func TestHelperHolder(t *testing.T) {
+// TestHolder is the other process of TestASecondProcessIsRefused.
+func TestHolder(*testing.T) {
 	dir := os.Getenv("CAIRN_TEST_HOLD")
 	if dir == "" {
 		return
@@ -102,7 +102,7 @@ func TestASecondProcessIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	e, _ := start(t, kafka.EmbeddedConfig{Dir: dir})
 	ask := func() string {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestHelperHolder$")
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestHolder$")
 		cmd.Env = append(os.Environ(), "CAIRN_TEST_HOLD="+dir)
 		out, err := cmd.CombinedOutput()
 		if err != nil {

@@ -40,7 +40,7 @@ func (w *Writer) lead(ctx context.Context, s *status) {
 			s.log.Warn("lead given up", "reason", err)
 			seen := t.accepted()
 			other = &seen
-			pause = w.config.SessionTimeout + rand.N(w.config.SessionTimeout)
+			pause = w.config.SessionTimeout + rand.N(w.config.SessionTimeout) //nolint:gosec // no secret
 		} else {
 			s.log.Error("lead ended", "reason", err)
 			if time.Since(began) > 30*time.Second {

@@ -59,7 +59,7 @@ func readTopicsFile() topicsJSON {
 func EmbeddedTopics() Topics { return readTopicsFile().Embedded }
 
 // KafkaTopics are those of a Kafka cluster, from the program's topics file.
-func KafkaTopics() Topics { return readTopicsFile().Kafka }
+func KafkaTopics() Topics { return readTopicsFile().Kafka } //nolint:revive // Kafka's, beside those of the embedded broker
 
 // ReadTopics reads an operator's topics file: a JSON object with any of prefix, partitions, era,
 // replication and in_sync. What it leaves out is taken from defaults.

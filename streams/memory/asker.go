@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -156,7 +155,7 @@ func (a *Asker) append(sealer streams.Key, c streams.Command, index int, at stri
 	if !ok {
 		before.state = aggregate.Zero()
 	}
-	var actor json.RawMessage = codec.EncodeActor(c.Actor)
+	actor := codec.EncodeActor(c.Actor)
 	r, err := a.schema.Record(sealer, c.Scope, c.ID, index, fact.Stream, before.version+1, a.heads[c.Scope]+1, at, actor, before.hash, fact.Event)
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ func NewLog(c Config, out io.Writer) *slog.Logger {
 	if f, ok := out.(*os.File); ok {
 		color = term.IsTerminal(int(f.Fd()))
 	}
-	return slog.New(tint.NewHandler(out, &tint.Options{Level: level, TimeFormat: "15:04:05.000", NoColor: !color}))
+	return slog.New(tint.NewTextHandler(out, &tint.Options{Level: level, TimeFormat: "15:04:05.000", NoColor: !color}))
 }
 
 // quiet is a log for libraries whose "info" is our "debug".
