@@ -15,26 +15,32 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cairnhq/cairn/projections/pgtest"
 )
 
 // binary is the program under test, built once for the package.
 var binary string
 
 func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "cairn-e2e-")
-		if err != nil {
-			fmt.Println(err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
+	dir, err := os.MkdirTemp("", "cairn-e2e-")
+	if err == nil {
 		binary = filepath.Join(dir, "cairn")
-		if out, err := exec.Command("go", "build", "-o", binary, "github.com/cairnhq/cairn/cmd/cairn").CombinedOutput(); err != nil {
-			fmt.Printf("build cairn: %v\n%s", err, out)
-			return 1
-		}
-		return m.Run()
-	}())
+		err = build()
+	}
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	pgtest.Main(m, func() error { return os.RemoveAll(dir) })
+}
+
+func build() error {
+	out, err := exec.Command("go", "build", "-o", binary, "github.com/cairnhq/cairn/cmd/cairn").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("build cairn: %w\n%s", err, out)
+	}
+	return nil
 }
 
 // process is a `cairn dev` on a data directory and a port that stay the same over restarts.
