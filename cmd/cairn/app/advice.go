@@ -28,6 +28,7 @@ func advised(err error) error {
 		{vault.ErrNewer, "start the release that wrote it, or a newer one; nothing was changed"},
 		{vault.ErrMasterWrong, "bring the right key back from its backup: see CAIRN_MASTER_KEY and CAIRN_MASTER_KEY_FILE"},
 		{postgres.ErrNoPostgres, "run deploy/setup.sh"},
+		{errBroker, "see that its disk has room and is sound, and start again: what was acknowledged is kept"},
 		{syscall.ENOSPC, "make room on that disk, and start again: what was acknowledged is kept"},
 		{syscall.ENOTDIR, "choose another directory with CAIRN_DATA"},
 		{syscall.EROFS, "choose another directory with CAIRN_DATA"},

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -151,14 +152,15 @@ func (c Config) openDatabases(ctx context.Context, in *infra, life *lifecycle, l
 	return in.connect(ctx, life, log)
 }
 
+var errBroker = errors.New("the broker can't write its data, and nothing more is acknowledged")
+
 func (c Config) startBroker(in *infra, life *lifecycle, log *slog.Logger) error {
+	var broken atomic.Bool
 	embedded, err := kafka.StartEmbedded(kafka.EmbeddedConfig{
 		Dir: filepath.Join(c.Data, "kafka"), Sync: !c.NoSync, MinFree: c.MinFree, Log: log,
 		Fatal: func(err error) {
-			select {
-			case life.failed <- fmt.Errorf("the broker can't write its data: %w", err):
-			default:
-			}
+			broken.Store(true)
+			life.breakOff(fmt.Errorf("%w: %w", errBroker, err))
 		},
 	})
 	if err != nil {
@@ -167,6 +169,9 @@ func (c Config) startBroker(in *infra, life *lifecycle, log *slog.Logger) error 
 	in.embedded = embedded
 	in.kafka.Seeds, in.kafka.LiveSeeds = embedded.Seeds(), embedded.LiveSeeds()
 	life.closing("broker", func() {
+		if broken.Load() {
+			return // closing it would let it acknowledge what it did not keep; it ends with the process
+		}
 		if err := embedded.Close(); err != nil {
 			log.Error("close the broker", "error", err)
 		}
@@ -180,7 +185,7 @@ func (c Config) startPostgres(ctx context.Context, in *infra, life *lifecycle, l
 		return fmt.Errorf("start the embedded database: %w", err)
 	}
 	in.readDSN, in.vaultDSN = cluster.DSN(migrations.Read.Name()), cluster.DSN(migrations.Vault.Name())
-	life.start("postgres", func(ctx context.Context) error {
+	life.startFor("postgres", stopPostgresWithin, func(ctx context.Context) error {
 		err := cluster.Run(ctx)
 		return errors.Join(err, cluster.Stop())
 	})
