@@ -15,7 +15,7 @@ import (
 )
 
 // Me is the principal's account. Errors: ErrToken when the account is gone.
-func (s *Service) Me(ctx context.Context, p Principal) (Account, error) {
+func (s *Accounts) Me(ctx context.Context, p Principal) (Account, error) {
 	c, err := s.vault.ByUser(ctx, p.UserID)
 	if errors.Is(err, vault.ErrNotFound) {
 		return Account{}, ErrToken
@@ -27,7 +27,7 @@ func (s *Service) Me(ctx context.Context, p Principal) (Account, error) {
 }
 
 // ChangeTier moves an account to a tier; it is an operator's doing. Errors: *domain.Rejection (not_found, invalid).
-func (s *Service) ChangeTier(ctx context.Context, userID string, tier account.Tier) error {
+func (s *Accounts) ChangeTier(ctx context.Context, userID string, tier account.Tier) error {
 	if _, err := s.vault.ByUser(ctx, userID); err != nil {
 		if errors.Is(err, vault.ErrNotFound) {
 			return domain.Reject(domain.CodeNotFound, "there is no such account")
@@ -47,7 +47,7 @@ func (s *Service) ChangeTier(ctx context.Context, userID string, tier account.Ti
 
 // Erase ends an account for ever: first the event, which a restore applies again, then the keys and all
 // that lets in. One that broke off is finished by repeating it, or by ApplyErasures.
-func (s *Service) Erase(ctx context.Context, p Principal) error {
+func (s *Accounts) Erase(ctx context.Context, p Principal) error {
 	_, err := s.asker.Ask(ctx, streams.Command{
 		Scope: p.Scope, ID: streams.OwnID(p.Scope, "erase"), Actor: user(p.UserID),
 		Body: account.Erase{On: account.On{Account: p.UserID}},
@@ -60,7 +60,7 @@ func (s *Service) Erase(ctx context.Context, p Principal) error {
 
 // ApplyErasures does again what the log says was erased. It is run after a restore, before anything is
 // served, and changes nothing where nothing came back.
-func (s *Service) ApplyErasures(ctx context.Context, scopes []domain.Scope) error {
+func (s *Accounts) ApplyErasures(ctx context.Context, scopes []domain.Scope) error {
 	for _, scope := range scopes {
 		id, ok := strings.CutPrefix(string(scope), "user-")
 		if !ok {

@@ -75,12 +75,12 @@ type Rate struct {
 	Every time.Duration
 }
 
-// Config is what a Service works with. Vault, Asker and Now are needed; the rest has defaults.
+// Config is what Accounts works with. Vault, Asker and Now are needed; the rest has defaults.
 type Config struct {
 	Vault *vault.Vault
 	Asker streams.Asker
 	// Master is the vault's master key; the keys of tokens are derived from it. Without one, tokens are good
-	// only within this Service, and the vault refuses everything anyway.
+	// only within this process, and the vault refuses everything anyway.
 	Master []byte
 	Now    func() time.Time
 
@@ -93,8 +93,8 @@ type Config struct {
 	RemoteRate Rate
 }
 
-// Service registers people and lets them in. It is safe for concurrent use.
-type Service struct {
+// Accounts registers people and lets them in. It is safe for concurrent use.
+type Accounts struct {
 	vault   *vault.Vault
 	asker   streams.Asker
 	now     func() time.Time
@@ -106,10 +106,10 @@ type Service struct {
 	refresh []byte
 }
 
-// New makes a Service.
-func New(c Config) *Service {
+// New makes Accounts.
+func New(c Config) *Accounts {
 	signing := ed25519.NewKeyFromSeed(derive(c.Master, "access tokens"))
-	return &Service{
+	return &Accounts{
 		vault: c.Vault, asker: c.Asker, now: c.Now,
 		hasher: newHasher(Cost{
 			MemoryKiB: cmp.Or(c.Cost.MemoryKiB, 64<<10), Passes: cmp.Or(c.Cost.Passes, 3), Lanes: cmp.Or(c.Cost.Lanes, 2),

@@ -34,7 +34,7 @@ const (
 
 // world is a vault in Postgres, and a log in memory that can break off before or after it decided.
 type world struct {
-	*accounts.Service
+	*accounts.Accounts
 	pool   *pgxpool.Pool
 	vault  *vault.Vault
 	log    *memory.Asker
@@ -53,11 +53,11 @@ func newWorld(t *testing.T) *world {
 	w := &world{pool: pgtest.Vault(t), master: bytes.Repeat([]byte{5}, vault.MasterKeySize)}
 	w.vault = vault.Open(w.pool, w.master, w.now)
 	w.log = memory.NewAsker(schema, w.vault, w.now)
-	w.Service = w.service(w.master)
+	w.Accounts = w.service(w.master)
 	return w
 }
 
-func (w *world) service(master []byte) *accounts.Service {
+func (w *world) service(master []byte) *accounts.Accounts {
 	return accounts.New(accounts.Config{
 		Vault: w.vault, Asker: w, Master: master, Now: w.now, Cost: accounts.Cost{MemoryKiB: 64, Passes: 1, Lanes: 1}, Hashes: 4,
 	})

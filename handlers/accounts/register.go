@@ -25,7 +25,7 @@ const (
 // Register makes an account and logs it in. First the e-mail is claimed in the vault, then the command goes
 // to the log; a registration that broke off between the two is finished by repeating it with the same
 // password. Errors: *domain.Rejection (invalid), *Taken, *streams.Busy, streams.ErrOutcomeUnknown (repeat it).
-func (s *Service) Register(ctx context.Context, email, password string) (Account, Tokens, error) {
+func (s *Accounts) Register(ctx context.Context, email, password string) (Account, Tokens, error) {
 	email, err := normalise(email)
 	if err != nil {
 		return Account{}, Tokens{}, err
@@ -63,7 +63,7 @@ func (s *Service) Register(ctx context.Context, email, password string) (Account
 
 // Login lets in who knows the password. It takes the same time whether the account exists or not.
 // Errors: ErrCredentials, *streams.Busy when the e-mail or the remote address tries too often.
-func (s *Service) Login(ctx context.Context, email, password, remote string) (Account, Tokens, error) {
+func (s *Accounts) Login(ctx context.Context, email, password, remote string) (Account, Tokens, error) {
 	if err := s.remotes.allow(remote, "too many log-ins from this address"); err != nil {
 		return Account{}, Tokens{}, err
 	}
@@ -97,7 +97,7 @@ func (s *Service) Login(ctx context.Context, email, password, remote string) (Ac
 }
 
 // enter finishes the registration if that is still to be done, and begins a log-in.
-func (s *Service) enter(ctx context.Context, c vault.Credential) (Account, Tokens, error) {
+func (s *Accounts) enter(ctx context.Context, c vault.Credential) (Account, Tokens, error) {
 	if !c.Registered {
 		scope := domain.User(c.UserID)
 		if _, err := s.asker.Ask(ctx, streams.Command{

@@ -30,7 +30,7 @@ const (
 // Refresh uses a refresh token up for the next pair. The one before the newest gets the same successor for
 // 60 s, since the answer that carried it may have been lost; any older one revokes all that came of its
 // log-in. Errors: ErrToken.
-func (s *Service) Refresh(ctx context.Context, refreshToken string) (Tokens, error) {
+func (s *Accounts) Refresh(ctx context.Context, refreshToken string) (Tokens, error) {
 	family, number, ok := s.parseRefresh(refreshToken)
 	if !ok {
 		return Tokens{}, ErrToken
@@ -46,7 +46,7 @@ func (s *Service) Refresh(ctx context.Context, refreshToken string) (Tokens, err
 }
 
 // Logout ends the log-in that a refresh token, used or not, came of. Ending it again is no error.
-func (s *Service) Logout(ctx context.Context, refreshToken string) error {
+func (s *Accounts) Logout(ctx context.Context, refreshToken string) error {
 	family, _, ok := s.parseRefresh(refreshToken)
 	if !ok {
 		return ErrToken
@@ -55,7 +55,7 @@ func (s *Service) Logout(ctx context.Context, refreshToken string) error {
 }
 
 // Verify reads an access token. It asks nobody: one that was given out is good until it runs out. Errors: ErrToken.
-func (s *Service) Verify(accessToken string) (Principal, error) {
+func (s *Accounts) Verify(accessToken string) (Principal, error) {
 	var claims jwt.RegisteredClaims
 	_, err := jwt.ParseWithClaims(accessToken, &claims, func(*jwt.Token) (any, error) { return s.signing.Public(), nil },
 		jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}), jwt.WithIssuer(issuer), jwt.WithAudience(issuer),
@@ -67,7 +67,7 @@ func (s *Service) Verify(accessToken string) (Principal, error) {
 }
 
 // Ticket makes a ticket for one use within 30 s, for whoever can't send a header.
-func (s *Service) Ticket(ctx context.Context, p Principal) (Ticket, error) {
+func (s *Accounts) Ticket(ctx context.Context, p Principal) (Ticket, error) {
 	t := Ticket{Ticket: ticketPrefix + rand.Text() + rand.Text(), ExpiresAt: s.now().Add(TicketLasts)}
 	err := s.vault.PutTicket(ctx, digest(t.Ticket), p.UserID, t.ExpiresAt, p.ExpiresAt)
 	if errors.Is(err, vault.ErrNotFound) {
@@ -77,7 +77,7 @@ func (s *Service) Ticket(ctx context.Context, p Principal) (Ticket, error) {
 }
 
 // Redeem uses a ticket up. Errors: ErrToken.
-func (s *Service) Redeem(ctx context.Context, ticket string) (Principal, error) {
+func (s *Accounts) Redeem(ctx context.Context, ticket string) (Principal, error) {
 	if !strings.HasPrefix(ticket, ticketPrefix) || len(ticket) > 100 {
 		return Principal{}, ErrToken
 	}
@@ -93,7 +93,7 @@ func (s *Service) Redeem(ctx context.Context, ticket string) (Principal, error) 
 
 // tokens are the newest pair of a family. The refresh token is a function of the family and its number,
 // which is how the same successor can be given twice although no token is stored.
-func (s *Service) tokens(f vault.Family) (Tokens, error) {
+func (s *Accounts) tokens(f vault.Family) (Tokens, error) {
 	// Times in a JWT are whole seconds.
 	issued := s.now().UTC().Truncate(time.Second)
 	expires := issued.Add(AccessLasts)
@@ -112,12 +112,12 @@ func (s *Service) tokens(f vault.Family) (Tokens, error) {
 	}, nil
 }
 
-func (s *Service) formatRefresh(family uuid.UUID, number int64) string {
+func (s *Accounts) formatRefresh(family uuid.UUID, number int64) string {
 	body := binary.BigEndian.AppendUint64(family[:], uint64(number))
 	return refreshPrefix + base64.RawURLEncoding.EncodeToString(append(body, s.mac(body)...))
 }
 
-func (s *Service) parseRefresh(text string) (family uuid.UUID, number int64, ok bool) {
+func (s *Accounts) parseRefresh(text string) (family uuid.UUID, number int64, ok bool) {
 	encoded, ok := strings.CutPrefix(text, refreshPrefix)
 	if !ok || len(encoded) > 100 {
 		return uuid.UUID{}, 0, false
@@ -129,7 +129,7 @@ func (s *Service) parseRefresh(text string) (family uuid.UUID, number int64, ok 
 	return uuid.UUID(raw[:16]), int64(binary.BigEndian.Uint64(raw[16:24])), true
 }
 
-func (s *Service) mac(body []byte) []byte {
+func (s *Accounts) mac(body []byte) []byte {
 	h := hmac.New(sha256.New, s.refresh)
 	h.Write(body)
 	return h.Sum(nil)

@@ -59,7 +59,7 @@ type App struct {
 
 	writer   *kafka.Writer
 	asker    *kafka.Asker
-	accounts *accounts.Service
+	accounts *accounts.Accounts
 	gateway  *live.Gateway
 	embedder embed.Embedder
 	pressure *pressure

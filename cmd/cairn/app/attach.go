@@ -164,7 +164,7 @@ var ErrNoAccount = errors.New("no account has this e-mail")
 
 // ChangeTier moves the account with this e-mail to a tier.
 func (o *Operator) ChangeTier(ctx context.Context, email string, tier account.Tier) (userID string, err error) {
-	err = o.asAccounts(ctx, email, func(s *accounts.Service, user string) error {
+	err = o.asAccounts(ctx, email, func(s *accounts.Accounts, user string) error {
 		userID = user
 		return s.ChangeTier(ctx, user, tier)
 	})
@@ -173,7 +173,7 @@ func (o *Operator) ChangeTier(ctx context.Context, email string, tier account.Ti
 
 // Erase ends the account with this e-mail and destroys its keys.
 func (o *Operator) Erase(ctx context.Context, email string) (userID string, err error) {
-	err = o.asAccounts(ctx, email, func(s *accounts.Service, user string) error {
+	err = o.asAccounts(ctx, email, func(s *accounts.Accounts, user string) error {
 		userID = user
 		return s.Erase(ctx, accounts.Principal{UserID: user, Scope: domain.User(user)})
 	})
@@ -181,7 +181,7 @@ func (o *Operator) Erase(ctx context.Context, email string) (userID string, err 
 }
 
 // asAccounts finds the account and gives do a service that can send commands.
-func (o *Operator) asAccounts(ctx context.Context, email string, do func(*accounts.Service, string) error) error {
+func (o *Operator) asAccounts(ctx context.Context, email string, do func(*accounts.Accounts, string) error) error {
 	if err := o.openVault(ctx); err != nil {
 		return err
 	}
