@@ -16,6 +16,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/cairnhq/cairn/handlers/accounts"
+	"github.com/cairnhq/cairn/streams"
 )
 
 // What a request's context carries, by echo's keys.
@@ -86,6 +87,18 @@ func (s *server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 			return fail("unauthorized", "the access token is wrong or expired")
 		}
 		c.Set(keyPrincipal, p)
+		return next(c)
+	}
+}
+
+// unerased turns away whose account is erased: an access token that was given before lives on for minutes,
+// and what is left of an account, ids and counts, is shown to nobody. A key that can't be read for another
+// reason stops only those who need it. Commands need no such look: the log answers them.
+func (s *server) unerased(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if _, err := s.Keys.Index(c.Request().Context(), principal(c).Scope); errors.Is(err, streams.ErrScopeErased) {
+			return err
+		}
 		return next(c)
 	}
 }

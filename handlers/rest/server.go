@@ -184,7 +184,7 @@ func (s *server) anybody() []echo.MiddlewareFunc { return []echo.MiddlewareFunc{
 
 // owner is who has a token; everything is answered by its scope.
 func (s *server) owner() []echo.MiddlewareFunc {
-	return []echo.MiddlewareFunc{s.authenticate, s.readWithin}
+	return []echo.MiddlewareFunc{s.authenticate, s.readWithin, s.unerased}
 }
 
 // commander has a token, and not too many wishes.
