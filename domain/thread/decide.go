@@ -198,7 +198,7 @@ func (c Channel) valid() bool {
 func (f Focus) valid() bool {
 	switch f.Type {
 	case "task", "project", "note", "checkpoint":
-		return len(f.ID) <= 200 && utf8.ValidString(f.ID)
+		return f.ID == "" || IsRowID(f.ID)
 	default:
 		return false
 	}

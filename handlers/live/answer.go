@@ -105,13 +105,13 @@ func (a *answer) check(c *call, value json.RawMessage) {
 		if string(value) == "null" {
 			return // no such row, and nothing changed
 		}
-		if json.Unmarshal(value, &row) != nil || row.ID == "" {
+		if json.Unmarshal(value, &row) != nil || !thread.IsRowID(row.ID) {
 			a.fail(thread.BadResult, "row must be a row with an id, or null")
 		} else if c.step.Action == "update" {
 			a.changed(c, row.ID)
 		}
 	case "insert":
-		if json.Unmarshal(value, &row) != nil || row.ID == "" {
+		if json.Unmarshal(value, &row) != nil || !thread.IsRowID(row.ID) {
 			a.fail(thread.BadResult, "row must be the inserted row with its id")
 			return
 		}

@@ -108,6 +108,9 @@ func badAnswers(r *ring, user string) {
 		{selectTasks(), frame{"rows": []frame{{"id": "t1", "title": strings.Repeat("x", 1<<20)}}}, thread.ResultTooLarge, true},
 		{insertTask(), frame{"row": nil}, thread.BadResult, false},
 		{insertTask(), frame{"row": frame{"title": "no id"}}, thread.BadResult, false},
+		{insertTask(), frame{"row": frame{"id": "Buy milk for Ann"}}, thread.BadResult, false},
+		{insertTask(), frame{"row": frame{"id": "a\x00b"}}, thread.BadResult, false},
+		{update, frame{"row": frame{"id": strings.Repeat("x", 201)}}, thread.BadResult, false},
 		{insertTask(), frame{"error": frame{"code": "SQLITE_FULL"}}, thread.DeviceError, false},
 		{update, frame{"row": nil}, "", false},
 		{update, frame{"row": 7}, thread.BadResult, false},
@@ -304,6 +307,7 @@ func waitsForDevice(r *ring, user string) {
 func otherGateway(r *ring, user string) {
 	there := r.start(live.Timing{})
 	older := r.device(user, "laptop", nil)
+	r.here(user)
 	newer := there.device(user, "laptop", nil)
 	run := calling(r, newer, user, "r1", selectTasks())
 	if f := newer.expect("tool_call"); f.text("id") != run.step(0) {

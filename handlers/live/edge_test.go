@@ -167,3 +167,16 @@ func TestEdges(t *testing.T) {
 		}
 	})
 }
+
+// here waits until a device of the user is known to be online.
+func (r *ring) here(user string) {
+	r.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+		found, err := work.New(r.pool).Presence(r.t.Context(), domain.User(user))
+		check(r.t, err)
+		if len(found) > 0 && found[0].Online {
+			return
+		}
+	}
+	r.t.Fatal("no device came online")
+}

@@ -29,6 +29,7 @@ func wrongRequests(r *ring, user string) {
 		"impossible thread":    {frame{"type": "home_request", "message": "a", "session_id": "../x"}, "not_found"},
 		"floating about none":  {frame{"type": "floating_request", "message": "a"}, "invalid"},
 		"floating about other": {frame{"type": "floating_request", "message": "a", "scope": frame{"type": "user"}}, "invalid"},
+		"floating about words": {frame{"type": "floating_request", "message": "a", "scope": frame{"type": "task", "id": "what Ann said"}}, "invalid"},
 		"field of other type":  {frame{"type": "home_request", "message": 7}, "malformed"},
 	} {
 		test.frame["request_id"] = "wrong " + name

@@ -112,8 +112,8 @@ func parse(kind string, frame []byte, s domain.Scope, h *hello) (*request, error
 		if f.Scope == nil || !focusable(f.Scope.Type) {
 			return nil, refuse(domain.CodeInvalid, "scope.type is task, project, note or checkpoint")
 		}
-		if len(f.Scope.ID) > 200 || strings.ContainsRune(f.Scope.ID, 0) {
-			return nil, refuse(domain.CodeInvalid, "scope.id may have 200 bytes, and no NUL")
+		if f.Scope.ID != "" && !thread.IsRowID(f.Scope.ID) {
+			return nil, refuse(domain.CodeInvalid, "scope.id is the id of a row: at most 200 bytes, no spaces or control characters")
 		}
 		r.post.Focus = &thread.Focus{Type: f.Scope.Type, ID: f.Scope.ID}
 	}

@@ -125,11 +125,22 @@ func (a *answer) take(m *schema.Message) {
 		return
 	}
 	if m.ResponseMeta.FinishReason != "" {
-		a.Finish = m.ResponseMeta.FinishReason
+		a.Finish = finish(m.ResponseMeta.FinishReason)
 	}
 	if u := m.ResponseMeta.Usage; u != nil {
 		a.Input, a.Output = u.PromptTokens, u.CompletionTokens
 	}
+}
+
+// finish is a provider's finish reason if it is a word. It stands in clear data, which takes no sentences.
+func finish(reason string) string {
+	word := func(r rune) bool {
+		return r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+	}
+	if len(reason) > 64 || strings.ContainsFunc(reason, func(r rune) bool { return !word(r) }) {
+		return "other"
+	}
+	return reason
 }
 
 // whole is the answer if the model said that it had finished. A clean end of the stream does not say that.

@@ -3,10 +3,13 @@ package tools
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/cairnhq/cairn/domain/thread"
 )
 
 // Arguments are checked arguments by name: text as string, flags and counts as int, days as Unix
@@ -121,8 +124,8 @@ func (p Param) check(value json.RawMessage, c Context) (any, error) {
 		if text == "" {
 			return nil, fmt.Errorf("is empty")
 		}
-		if p.Kind == ID && len(text) > 200 {
-			return nil, fmt.Errorf("is no id: it has %d characters", len(text))
+		if p.Kind == ID && !thread.IsRowID(text) {
+			return nil, errors.New("is no id: ids have at most 200 bytes, and no spaces")
 		}
 	case One:
 		if i := slices.Index(p.Wires, text); i >= 0 {
