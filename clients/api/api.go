@@ -64,9 +64,6 @@ type Client struct {
 // Option changes a Client under construction.
 type Option func(*Client)
 
-// WithHTTP replaces the HTTP client.
-func WithHTTP(h *http.Client) Option { return func(c *Client) { c.http = h } }
-
 // WithTokens begins with tokens of an earlier session.
 func WithTokens(t Tokens) Option { return func(c *Client) { c.tokens = t } }
 

@@ -3,7 +3,6 @@ package device
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -39,7 +38,6 @@ type Device struct {
 	mu      sync.Mutex
 	socket  *socket            // nil while disconnected
 	waiters chan struct{}      // closed at the next connect
-	hello   json.RawMessage    // the newest hello frame
 	open    map[string]*Stream // requests without an end, by request id
 	order   []string           // their ids, in the order of Send
 	running string             // v2: the request that was sent; frames carry no id
@@ -112,7 +110,7 @@ func (d *Device) session(ctx context.Context, calls *sync.WaitGroup) error {
 		return err
 	}
 	if d.o.Protocol == Undeclared {
-		if err := d.connected(ctx, s, nil); err != nil {
+		if err := d.connected(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -171,7 +169,7 @@ func (d *Device) introduction() map[string]any {
 }
 
 // connected sends what waited: answers that were never acknowledged, then requests without an end.
-func (d *Device) connected(ctx context.Context, s *socket, hello json.RawMessage) error {
+func (d *Device) connected(ctx context.Context, s *socket) error {
 	if !d.o.Forgetful {
 		entries, err := d.o.Store.Unacknowledged(ctx)
 		if err != nil {
@@ -186,7 +184,7 @@ func (d *Device) connected(ctx context.Context, s *socket, hello json.RawMessage
 	// Under the lock, so that a Send either finds the socket or is found here, and never both.
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.socket, d.hello, d.running = s, hello, ""
+	d.socket, d.running = s, ""
 	close(d.waiters)
 	d.waiters = make(chan struct{})
 	for _, id := range d.order {
@@ -221,27 +219,11 @@ func (d *Device) Ready(ctx context.Context) error {
 	}
 }
 
-// Hello is the newest hello frame, nil before it.
-func (d *Device) Hello() json.RawMessage {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.hello
-}
-
 // Cut kills the socket without a word, as a lost network does. Run connects again.
 func (d *Device) Cut() {
 	if s := d.current(); s != nil {
 		s.kill()
 	}
-}
-
-// Write sends any frame as it is, for tests of what a backend does with it.
-func (d *Device) Write(raw []byte) error {
-	s := d.current()
-	if s == nil {
-		return errors.New("device: not connected")
-	}
-	return s.writeRaw(raw)
 }
 
 func (d *Device) current() *socket {

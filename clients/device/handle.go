@@ -19,7 +19,7 @@ func (d *Device) handle(ctx context.Context, s *socket, raw []byte, calls *sync.
 	}
 	switch frame.Type {
 	case "hello":
-		return d.connected(ctx, s, frame.Raw)
+		return d.connected(ctx, s)
 	case "ping":
 		return s.write(map[string]string{"type": "pong"})
 	case "tool_call":

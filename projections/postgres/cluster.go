@@ -97,6 +97,7 @@ func (c *Cluster) initialise(ctx context.Context, home string) error {
 	if err := os.RemoveAll(fresh); err != nil {
 		return fmt.Errorf("postgres: %w", err)
 	}
+	// For connections of an operator that do not come over the socket.
 	password := filepath.Join(home, "password")
 	if err := os.WriteFile(password, []byte(rand.Text()+"\n"), 0o600); err != nil {
 		return fmt.Errorf("postgres: %w", err)
@@ -175,12 +176,6 @@ func SocketDSN(socket string, port int, database string) string {
 	query := url.Values{"host": {socket}, "port": {strconv.Itoa(port)}, "sslmode": {"disable"}}
 	return "postgres://cairn@/" + database + "?" + query.Encode()
 }
-
-// Port is where the server listens on 127.0.0.1, with the password in the file that PasswordFile names.
-func (c *Cluster) Port() int { return c.port }
-
-// PasswordFile holds the password of the user cairn, for connections that do not come over the socket.
-func (c *Cluster) PasswordFile() string { return filepath.Join(filepath.Dir(c.data), "password") }
 
 func (c *Cluster) createDatabases(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, c.DSN("postgres"))

@@ -82,12 +82,6 @@ func (s *Schema) Aggregate(kind string) (domain.Aggregate, bool) {
 	return a, ok
 }
 
-// HasContent reports whether events of that wire name carry sealed content.
-func (s *Schema) HasContent(event string) bool {
-	e, ok := s.events.byName[event]
-	return ok && e.SealedField() >= 0
-}
-
 func newTable() table {
 	return table{byName: map[string]entry{}, byType: map[reflect.Type]entry{}}
 }
