@@ -70,8 +70,8 @@ func (t *calls) wait(c *call) {
 }
 
 // answered is the call that an answer belongs to, nil if none waits here. If the device that was asked gave
-// it, the call waits no more, so that the
-// end of the socket does not end it too. Its claim stays until the answer is recorded.
+// it, the call waits no more, so that the end of the socket does not end it too. Its claim stays until the
+// answer is recorded.
 func (t *calls) answered(scope domain.Scope, id, device string) *call {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -144,6 +146,31 @@ func TestARunSurvivesItsGateway(t *testing.T) {
 	}
 }
 
+// counted says how many bytes the server has read.
+type counted struct {
+	net.Listener
+	bytes atomic.Int64
+}
+
+func (c *counted) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &countedConn{conn.(*net.TCPConn), c}, nil
+}
+
+type countedConn struct {
+	*net.TCPConn
+	listener *counted
+}
+
+func (c *countedConn) Read(p []byte) (int, error) {
+	n, err := c.TCPConn.Read(p)
+	c.listener.bytes.Add(int64(n))
+	return n, err
+}
+
 // TestASlowClientIsClosedAndNeverFedLess: what it reads has no gap up to the close code.
 func TestASlowClientIsClosedAndNeverFedLess(t *testing.T) {
 	r := newRing(t, live.Timing{Write: 2 * time.Minute})
@@ -154,16 +181,35 @@ func TestASlowClientIsClosedAndNeverFedLess(t *testing.T) {
 		}
 		return conn, err
 	}}
-	url := "ws" + strings.TrimPrefix(r.server.URL, "http") + "/"
+	server := httptest.NewUnstartedServer(r.gateway.Handler())
+	taken := &counted{Listener: server.Listener}
+	server.Listener = taken
+	server.Start()
+	defer server.Close()
+	url := "ws" + strings.TrimPrefix(server.URL, "http") + "/"
 	ws, _, err := dialer.Dial(url, http.Header{"Authorization": {"Bearer token-ada"}})
 	check(t, err)
 	defer ws.Close()
 	check(t, ws.WriteJSON(frame{"type": "device_hello", "device_id": "slow"}))
 	const asked = 45_000
 	filler := strings.Repeat("x", 150)
+	var sent int64
 	for i := range asked {
-		if ws.WriteJSON(frame{"type": "tool_result", "id": fmt.Sprint(i, " ", filler)}) != nil {
+		text := fmt.Appendf(nil, `{"type":"tool_result","id":"%d %s"}`, i, filler)
+		if ws.WriteMessage(websocket.TextMessage, text) != nil {
 			break
+		}
+		sent += int64(8 + len(text)) // with its header
+	}
+	// It reads once the gateway has taken all that it asked: a machine that is slow itself lets nobody be slow.
+	late, ticker := time.NewTimer(time.Minute), time.NewTicker(time.Millisecond)
+	defer late.Stop()
+	defer ticker.Stop()
+	for taken.bytes.Load() < sent {
+		select {
+		case <-ticker.C:
+		case <-late.C:
+			t.Fatalf("the gateway took %d of %d bytes", taken.bytes.Load(), sent)
 		}
 	}
 	for next := 0; ; next++ {
