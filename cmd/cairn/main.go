@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -52,10 +53,16 @@ func main() {
 	defer stop()
 	context.AfterFunc(ctx, stop) // who asks a second time wants it to end at once
 	if err := run(ctx, os.Args[1:], console{in: os.Stdin, out: os.Stdout, err: os.Stderr}); err != nil {
-		fmt.Fprintln(os.Stderr, "cairn:", err)
+		fmt.Fprintln(os.Stderr, "cairn:", oneLine(app.Advised(err)))
 		stop()
 		os.Exit(1)
 	}
+}
+
+// oneLine is an error without the line breaks that joined ones and libraries put in.
+func oneLine(err error) string {
+	text := strings.ReplaceAll(err.Error(), ":\n", ": ")
+	return strings.Join(strings.Fields(strings.ReplaceAll(text, "\n", "; ")), " ")
 }
 
 func run(ctx context.Context, args []string, c console) error {

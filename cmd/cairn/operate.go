@@ -260,13 +260,13 @@ func (doctorCmd) Run(ctx context.Context, config *app.Config, c *console) error 
 	attached, url, err := config.Attach()
 	switch {
 	case err == nil:
-		subject.Running, subject.Listen = app.Answers(ctx, url), url
-		if subject.Running || !config.Embedded() {
-			subject.Running = true
+		subject.Serving = app.Answers(ctx, url)
+		if subject.Running = subject.Serving || !config.Embedded(); subject.Running {
 			subject.ReadDSN, subject.VaultDSN, subject.Topics = attached.DatabaseURL, attached.VaultURL, attached.CheckTopics
 			subject.Vault = attached.CheckVault
-		} else {
-			subject.Listen = config.Listen
+		}
+		if subject.Serving {
+			subject.Listen = url
 		}
 	case !errors.Is(err, app.ErrNotRunning):
 		return err

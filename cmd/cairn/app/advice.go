@@ -6,16 +6,19 @@ import (
 	"io/fs"
 	"syscall"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/cairnhq/cairn/migrations"
 	"github.com/cairnhq/cairn/projections/postgres"
 	"github.com/cairnhq/cairn/projections/vault"
 	"github.com/cairnhq/cairn/streams/kafka"
 )
 
-// advised adds to an error what a person can do about it, where that is known.
-func advised(err error) error {
-	if err == nil {
-		return nil
+// Advised adds to an error what a person can do about it, where that is known.
+func Advised(err error) error {
+	var database *pgconn.ConnectError
+	if errors.As(err, &database) {
+		return fmt.Errorf("%w (start Postgres, or correct CAIRN_DATABASE_URL and CAIRN_VAULT_URL)", err)
 	}
 	for _, known := range []struct {
 		is   error
@@ -29,6 +32,7 @@ func advised(err error) error {
 		{vault.ErrMasterWrong, "bring the right key back from its backup: see CAIRN_MASTER_KEY and CAIRN_MASTER_KEY_FILE"},
 		{postgres.ErrNoPostgres, "run deploy/setup.sh"},
 		{errBroker, "see that its disk has room and is sound, and start again: what was acknowledged is kept"},
+		{syscall.ECONNREFUSED, "nothing listens there: start it, or correct the address"},
 		{syscall.ENOSPC, "make room on that disk, and start again: what was acknowledged is kept"},
 		{syscall.ENOTDIR, "choose another directory with CAIRN_DATA"},
 		{syscall.EROFS, "choose another directory with CAIRN_DATA"},

@@ -79,7 +79,7 @@ func Start(ctx context.Context, config Config, version string, log *slog.Logger)
 	a := &App{config: config, log: log, life: newLifecycle(log), version: version}
 	if err := a.start(ctx); err != nil {
 		a.life.stop()
-		return nil, advised(err)
+		return nil, err
 	}
 	return a, nil
 }
@@ -88,7 +88,7 @@ func Start(ctx context.Context, config Config, version string, log *slog.Logger)
 func (a *App) URL() string { return a.url }
 
 // Wait returns when ctx ends (nil) or a part fails.
-func (a *App) Wait(ctx context.Context) error { return advised(a.life.wait(ctx)) }
+func (a *App) Wait(ctx context.Context) error { return a.life.wait(ctx) }
 
 // Stop ends every part in order and returns when all have stopped.
 func (a *App) Stop() {

@@ -107,7 +107,9 @@ func Operate(ctx context.Context, config Config) (*Operator, error) {
 		return nil, fmt.Errorf("connect to the read models: %w", err)
 	}
 	o.close = append(o.close, o.read.Close)
-	if err := o.read.Ping(ctx); err != nil {
+	short, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if err := o.read.Ping(short); err != nil {
 		o.Close()
 		return nil, fmt.Errorf("the database does not answer (is Cairn running?): %w", err)
 	}

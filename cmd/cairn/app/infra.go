@@ -219,7 +219,7 @@ func (in *infra) connect(ctx context.Context, life *lifecycle, log *slog.Logger)
 			return fmt.Errorf("connect to database %s: %w", database.which.Name(), err)
 		}
 		*database.pool = pool
-		life.closing("pool of "+database.which.Name(), pool.Close)
+		life.closingFor("pool of "+database.which.Name(), stopPoolWithin, pool.Close)
 	}
 	log.Debug("databases are up to date")
 	return nil

@@ -27,6 +27,7 @@ type lifecycle struct {
 // after a kill.
 const (
 	stopWithin         = 8 * time.Second
+	stopPoolWithin     = 2 * time.Second // a database that hangs is not waited for
 	stopWithinBroken   = time.Second
 	stopPostgresWithin = 25 * time.Second // it kills the server in the end, and needs this long at most
 )
@@ -85,8 +86,11 @@ func (l *lifecycle) breakOff(err error) {
 }
 
 // closing registers what must be closed when everything started after it has stopped.
-func (l *lifecycle) closing(name string, closer func()) {
-	l.start(name, func(ctx context.Context) error {
+func (l *lifecycle) closing(name string, closer func()) { l.closingFor(name, 0, closer) }
+
+// closingFor is closing for what may take so long.
+func (l *lifecycle) closingFor(name string, within time.Duration, closer func()) {
+	l.startFor(name, within, func(ctx context.Context) error {
 		<-ctx.Done()
 		closer()
 		return nil

@@ -50,6 +50,7 @@ type Subject struct {
 	MinFree       uint64
 	Listen        string
 	Running       bool // a Cairn serves Data or is reached through the DSNs
+	Serving       bool // and answers at Listen
 	Embedded      bool // the broker and the database are (or would be) our own
 	ReadDSN       string
 	VaultDSN      string
@@ -210,7 +211,7 @@ func masterKey(s Subject) Finding {
 }
 
 func listen(s Subject) Finding {
-	if s.Running {
+	if s.Serving {
 		return Finding{"address", OK, s.Listen + ", serving", ""}
 	}
 	l, err := net.Listen("tcp", s.Listen)

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -39,6 +40,10 @@ func (f *faults) wrongFlags(t *testing.T) {
 		{"keys lost nonsense --yes", "no scope"},
 		{"keys lost user-x", "--yes"},
 		{"serve", "CAIRN_BROKERS"},
+		{"serve --brokers 127.0.0.1:1 --database-url postgres://127.0.0.1:1/a --vault-url postgres://127.0.0.1:1/b --role nothing", "there is no role"},
+		{"migrate --brokers 127.0.0.1:1 --database-url postgres://127.0.0.1:1/a --vault-url postgres://127.0.0.1:1/b", "start Postgres"},
+		{"events tail --sealed --brokers 127.0.0.1:1 --database-url postgres://127.0.0.1:1/a --vault-url postgres://127.0.0.1:1/b", "correct the address"},
+		{"chat --url http://127.0.0.1:1 --email a@example.com --password 123456789012 --db " + filepath.Join(t.TempDir(), "device.db") + " hi", "correct the address"},
 	} {
 		out, errs, code := f.ended(strings.Fields(c.args)...)
 		oneLine(t, out, errs, code, c.words)
