@@ -1,4 +1,4 @@
-package model
+package model_test
 
 import (
 	"math/rand/v2"
@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/cloudwego/eino/schema"
+
+	"github.com/cairnhq/cairn/handlers/effects/model"
 )
 
 // cutCalls makes pieces of calls, in the styles in which servers send them. Pieces of different calls mix
 // where the style says which call they belong to.
-func cutCalls(rng *rand.Rand, calls []Call, style string) []schema.ToolCall {
+func cutCalls(rng *rand.Rand, calls []model.Call, style string) []schema.ToolCall {
 	queues := make([][]schema.ToolCall, len(calls))
 	for i, c := range calls {
 		index := new(i)
@@ -50,7 +52,7 @@ func cutCalls(rng *rand.Rand, calls []Call, style string) []schema.ToolCall {
 }
 
 func TestCallsAreTheSameHoweverTheyWereCut(t *testing.T) {
-	calls := []Call{
+	calls := []model.Call{
 		{ID: "a", Name: "create_task", Arguments: `{"title":"Ä \"quoted\" one"}`},
 		{ID: "b", Name: "create_task", Arguments: `{"title":"two","priority":"low"}`},
 		{ID: "c", Name: "list_tasks", Arguments: ``},
@@ -61,20 +63,14 @@ func TestCallsAreTheSameHoweverTheyWereCut(t *testing.T) {
 	for _, style := range []string{"standard", "ids on all", "one index", "no index", "no ids"} {
 		for range 200 {
 			want := calls[:1+rng.IntN(len(calls))]
-			var j joiner
-			fresh := 0
-			for _, piece := range cutCalls(rng, want, style) {
-				if _, isFresh := j.add(piece); isFresh {
-					fresh++
-				}
-			}
+			got, names := model.Join(cutCalls(rng, want, style))
 			if style == "no ids" {
 				want = slices.Clone(want)
 				for i := range want {
 					want[i].ID = ""
 				}
 			}
-			if got := j.done(); !slices.Equal(got, want) || fresh != len(want) {
+			if !slices.Equal(got, want) || names != len(want) {
 				t.Fatalf("seed %d, %s: got %+v, want %+v", seed, style, got, want)
 			}
 		}
@@ -83,7 +79,7 @@ func TestCallsAreTheSameHoweverTheyWereCut(t *testing.T) {
 
 func TestReasoningComesWithoutItsQuotes(t *testing.T) {
 	for raw, want := range map[string]string{`"a\nb"`: "a\nb", "plain": "plain", `"half`: `"half`, "": ""} {
-		if got := reasoning(raw); got != want {
+		if got := model.Reasoning(raw); got != want {
 			t.Errorf("%q became %q", raw, got)
 		}
 	}
