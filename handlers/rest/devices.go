@@ -52,14 +52,7 @@ func (s *server) listDevices(c echo.Context) error {
 }
 
 func (s *server) getDevice(c echo.Context) error {
-	q, err := parameters(c)
-	if err != nil {
-		return err
-	}
-	if err := q.err(); err != nil {
-		return err
-	}
-	name, err := id(c, "device")
+	q, name, err := single(c, "device")
 	if err != nil {
 		return err
 	}

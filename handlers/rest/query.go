@@ -106,3 +106,16 @@ func id(c echo.Context, name string) (string, error) {
 	}
 	return value, nil
 }
+
+// single reads a request for one thing: its id in the path, and no parameters but the position to wait for.
+func single(c echo.Context, what string) (*query, string, error) {
+	q, err := parameters(c)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := q.err(); err != nil {
+		return nil, "", err
+	}
+	name, err := id(c, what)
+	return q, name, err
+}

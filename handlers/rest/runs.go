@@ -49,14 +49,7 @@ type callView struct {
 }
 
 func (s *server) getRun(c echo.Context) error {
-	q, err := parameters(c)
-	if err != nil {
-		return err
-	}
-	if err := q.err(); err != nil {
-		return err
-	}
-	name, err := id(c, "run")
+	q, name, err := single(c, "run")
 	if err != nil {
 		return err
 	}
@@ -166,14 +159,7 @@ func (s *server) listRuns(c echo.Context) error {
 
 // cancelRun ends a run that is active or waits.
 func (s *server) cancelRun(c echo.Context) error {
-	q, err := parameters(c)
-	if err != nil {
-		return err
-	}
-	if err := q.err(); err != nil {
-		return err
-	}
-	name, err := id(c, "run")
+	q, name, err := single(c, "run")
 	if err != nil {
 		return err
 	}
