@@ -170,10 +170,7 @@ func (e *Engine) feed(ctx context.Context, partition int32) error {
 	}
 }
 
-// List is where every projector stands, in all partitions, its stop included.
-func (e *Engine) List(ctx context.Context) ([]State, error) { return List(ctx, e.cfg.Pool) }
-
-// List is where every projector stands, as any process can see it.
+// List is where every projector stands, in all partitions, its stop included, as any process can see it.
 func List(ctx context.Context, pool *pgxpool.Pool) ([]State, error) {
 	rows, err := pool.Query(ctx, `SELECT c.projection, c.generation, p.generation = c.generation, c.partition, c.lane, c.updated_at,
 			coalesce((SELECT e.end_offset FROM log_ends e WHERE e.partition = c.partition ORDER BY e.sampled_at DESC LIMIT 1), -1),
