@@ -32,6 +32,9 @@ type Closes interface{ Closes() []string }
 // ClosesGroup is an event that ends every open effect and timer of a group.
 type ClosesGroup interface{ ClosesGroup() string }
 
+// ClosesScope is an event that ends every open effect and timer of its scope: nothing can be decided there any more.
+type ClosesScope interface{ ClosesScope() }
+
 // Timer is a wish to be woken. It is due After the event's decided_at, by the database's clock.
 type Timer struct {
 	// ID is unique in the stream; setting it again moves it.

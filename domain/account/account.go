@@ -45,6 +45,9 @@ func (Registered) accountEvent()  {}
 func (TierChanged) accountEvent() {}
 func (Erased) accountEvent()      {}
 
+// ClosesScope ends all that the account still waits for.
+func (Erased) ClosesScope() {}
+
 // Command is a wish about an account.
 //
 //sumtype:decl

@@ -2,6 +2,8 @@ package openeffects
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -27,6 +29,7 @@ type change struct {
 	closed map[key]bool
 	groups map[key]bool
 	start  map[key]bool
+	scopes map[string]bool
 }
 
 type row struct {
@@ -37,14 +40,14 @@ type row struct {
 
 // Apply folds opens, starts and closes in the order of the log. Within one event closing comes first.
 func (projector) Apply(_ context.Context, _ pgx.Tx, b projections.Batch) error {
-	c := change{open: map[key]*row{}, closed: map[key]bool{}, groups: map[key]bool{}, start: map[key]bool{}}
+	c := change{open: map[key]*row{}, closed: map[key]bool{}, groups: map[key]bool{}, start: map[key]bool{}, scopes: map[string]bool{}}
 	for e, err := range b.Events() {
 		if err != nil {
 			return err
 		}
 		c.fold(e)
 	}
-	if len(c.open)+len(c.closed)+len(c.groups)+len(c.start) == 0 {
+	if len(c.open)+len(c.closed)+len(c.groups)+len(c.start)+len(c.scopes) == 0 {
 		return nil
 	}
 	b.Touch()
@@ -54,6 +57,10 @@ func (projector) Apply(_ context.Context, _ pgx.Tx, b projections.Batch) error {
 
 func (c *change) fold(e projections.Event) {
 	scope := string(e.Scope)
+	if _, ok := e.Value.(domain.ClosesScope); ok {
+		maps.DeleteFunc(c.open, func(k key, _ *row) bool { return k.scope == scope })
+		c.scopes[scope] = true
+	}
 	if v, ok := e.Value.(domain.Closes); ok {
 		for _, id := range v.Closes() {
 			k := key{scope, projections.Text(id)}
@@ -91,6 +98,9 @@ func (c *change) fold(e projections.Event) {
 }
 
 func (c *change) store(b projections.Batch) {
+	if len(c.scopes) > 0 {
+		b.Queue(`DELETE FROM open_effects WHERE scope = ANY($1)`, slices.Collect(maps.Keys(c.scopes)))
+	}
 	if scopes, ids := pairs(c.closed); len(ids) > 0 {
 		b.Queue(`DELETE FROM open_effects e USING unnest($1::text[], $2::text[]) AS k (scope, id)
 			WHERE e.scope = k.scope AND e.id = k.id`, scopes, ids)

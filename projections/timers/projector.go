@@ -2,6 +2,8 @@ package timers
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -28,6 +30,7 @@ type change struct {
 	order  []key
 	clear  map[key]bool
 	groups map[group]bool
+	scopes map[string]bool
 }
 
 type row struct {
@@ -38,14 +41,14 @@ type row struct {
 
 // Apply folds sets and clears in the order of the log. Within one event clearing comes first.
 func (projector) Apply(_ context.Context, _ pgx.Tx, b projections.Batch) error {
-	c := change{set: map[key]row{}, clear: map[key]bool{}, groups: map[group]bool{}}
+	c := change{set: map[key]row{}, clear: map[key]bool{}, groups: map[group]bool{}, scopes: map[string]bool{}}
 	for e, err := range b.Events() {
 		if err != nil {
 			return err
 		}
 		c.fold(e)
 	}
-	if len(c.set)+len(c.clear)+len(c.groups) == 0 {
+	if len(c.set)+len(c.clear)+len(c.groups)+len(c.scopes) == 0 {
 		return nil
 	}
 	b.Touch()
@@ -55,6 +58,10 @@ func (projector) Apply(_ context.Context, _ pgx.Tx, b projections.Batch) error {
 
 func (c *change) fold(e projections.Event) {
 	scope, stream := string(e.Scope), string(e.Stream)
+	if _, ok := e.Value.(domain.ClosesScope); ok {
+		maps.DeleteFunc(c.set, func(k key, _ row) bool { return k.scope == scope })
+		c.scopes[scope] = true
+	}
 	if v, ok := e.Value.(domain.Clears); ok {
 		for _, id := range v.Clears() {
 			k := key{scope, stream, projections.Text(id)}
@@ -82,6 +89,9 @@ func (c *change) fold(e projections.Event) {
 }
 
 func (c *change) store(b projections.Batch) {
+	if len(c.scopes) > 0 {
+		b.Queue(`DELETE FROM timers WHERE scope = ANY($1)`, slices.Collect(maps.Keys(c.scopes)))
+	}
 	if len(c.clear) > 0 {
 		var scopes, streams, ids []string
 		for k := range c.clear {
