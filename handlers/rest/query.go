@@ -98,9 +98,21 @@ func (q *query) err() error {
 	return invalid(q.errs...)
 }
 
+// param is a path parameter as it was meant. The router takes the path as it was written where the two differ.
+func param(c echo.Context, name string) string {
+	value := c.Param(name)
+	if c.Request().URL.RawPath == "" {
+		return value
+	}
+	if plain, err := url.PathUnescape(value); err == nil {
+		return plain
+	}
+	return value
+}
+
 // id is a path parameter that names something of that kind. What can't be a name is not found.
 func id(c echo.Context, name string) (string, error) {
-	value := c.Param(name)
+	value := param(c, name)
 	if !domain.NewStream("x", value).Valid() {
 		return "", fail("not_found", "there is nothing with that name that belongs to you")
 	}

@@ -104,7 +104,7 @@ func (s *server) getRequest(c echo.Context) error {
 	if err := s.await(c, q, modelRuns); err != nil {
 		return err
 	}
-	scope, request := principal(c).Scope, c.Param("request")
+	scope, request := principal(c).Scope, param(c, "request")
 	answer := requestView{RequestID: request}
 	run, err := s.Runs.Get(c.Request().Context(), scope, streams.Derive(streams.CommandID(scope, request), "run"))
 	switch {
