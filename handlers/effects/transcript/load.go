@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -135,8 +136,11 @@ func Fold(id string, events []any) *Thread {
 	return t
 }
 
-// Over reports whether, after that version, the effect got an outcome or its run ended.
+// Over reports whether, after that version, the effect got an outcome or its run ended, or its account was erased.
 func (s Source) Over(ctx context.Context, scope domain.Scope, stream domain.Stream, effect string, after uint64) (bool, error) {
+	if _, err := s.Keys.Index(ctx, scope); errors.Is(err, streams.ErrScopeErased) {
+		return true, nil
+	}
 	rows, err := s.Events.After(ctx, streams.StreamKey{Scope: scope, Stream: stream}, after, page)
 	if err != nil {
 		return false, fmt.Errorf("read the thread: %w", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/cairnhq/cairn/handlers/effects/model"
 	"github.com/cairnhq/cairn/handlers/effects/transcript"
 	"github.com/cairnhq/cairn/streams"
+	"github.com/cairnhq/cairn/streams/memory"
 )
 
 // counted counts the rows that are read.
@@ -86,5 +87,11 @@ func TestOverSaysWhetherAnEffectHasItsOutcome(t *testing.T) {
 	all := uint64(len(r.Events("t")))
 	if !over(thread.TurnEffect(run, 1, 1), 1) || over(thread.TurnEffect(run, 1, 1), all) || over("another.turn.1.1", 1) {
 		t.Error("an effect of the ended run goes on, or another's has ended")
+	}
+	if err := r.Source.Keys.(*memory.Keys).Destroy(t.Context(), effectstest.Scope); err != nil {
+		t.Fatal(err)
+	}
+	if !over("another.turn.1.1", all) {
+		t.Error("an effect of an erased account goes on")
 	}
 }
