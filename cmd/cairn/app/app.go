@@ -172,7 +172,7 @@ func (a *App) refuseLostVault(ctx context.Context) error {
 	if records == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: the log has %d records", ErrVaultLost, records)
+	return fmt.Errorf("the log has %d records: %w", records, ErrVaultLost)
 }
 
 // ErrVaultLost says that there is a log, but no vault with its keys.
