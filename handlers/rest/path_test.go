@@ -18,8 +18,9 @@ func TestARequestIsFoundByTheIDThatItCameUnder(t *testing.T) {
 			t.Errorf("%q: %s", id, found.raw)
 		}
 	}
-	thread := r.thread(ann, "Plans").text("id")
-	ann.get("/api/v1/threads/%" + hex(thread[0]) + thread[1:]).want(http.StatusOK)
+	opened := r.thread(ann, "Plans")
+	thread := opened.text("id")
+	ann.see("/api/v1/threads/%"+hex(thread[0])+thread[1:], opened).want(http.StatusOK)
 }
 
 func hex(b byte) string { return string("0123456789ABCDEF"[b>>4]) + string("0123456789ABCDEF"[b&15]) }
