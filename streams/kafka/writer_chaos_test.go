@@ -136,12 +136,12 @@ func (s *storm) client(r *rand.Rand, ask *kafka.Asker, heard map[string]told, c,
 	if i%3 == 0 {
 		w.Body = add{Tally: "x", By: i + 1, Also: []string{"y"}}
 	}
-	time.Sleep(time.Duration(r.IntN(4)*r.IntN(800)) * time.Millisecond)
+	elapse(time.Duration(r.IntN(4)*r.IntN(800)) * time.Millisecond)
 	for {
 		answer, err := ask.Ask(context.Background(), w)
 		var no *domain.Rejection
 		if err != nil && !errors.As(err, &no) {
-			time.Sleep(time.Duration(100+r.IntN(500)) * time.Millisecond)
+			elapse(time.Duration(100+r.IntN(500)) * time.Millisecond)
 			continue
 		}
 		now := heardOf(answer, err)

@@ -210,11 +210,11 @@ func (t *term) events(a *wish, c *streams.Commit, p *inFlight) error {
 			return err
 		}
 		// What is folded is what a replay will read, without content.
-		clear, err := t.config.Schema.Decode(r)
+		folded, err := t.config.Schema.Decode(r)
 		if err != nil {
 			return err
 		}
-		if now[f.Stream], err = t.book.evolve(r, state, clear); err != nil {
+		if now[f.Stream], err = t.book.evolve(r, state, folded); err != nil {
 			return err
 		}
 		p.scope.position++

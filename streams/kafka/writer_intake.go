@@ -52,7 +52,7 @@ func (t *term) intake(ctx context.Context, commands *kgo.Client, batches chan<- 
 			for _, r := range records {
 				a, err := t.decode(ctx, r)
 				if err != nil {
-					<-failed // of ctx
+					_ = <-failed // of ctx
 					return err
 				}
 				waiting = append(waiting, a)

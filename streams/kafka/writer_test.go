@@ -156,7 +156,7 @@ func TestAnErasedScopeDecidesNothing(t *testing.T) {
 		if err := s.keys.Destroy(context.Background(), "user-a"); err != nil {
 			s.t.Fatal(err)
 		}
-		h = s.start(nil)
+		s.start(nil)
 		s.send(0, kafka.CommandHeaders("user-a", streams.CommandID("user-a", "4")), late)
 		mustAsk(s.t, ask, wish("user-b", "1", add{Tally: "x", By: 1}))
 		all := s.check()
@@ -188,12 +188,12 @@ func TestAPartitionWaitsForWhatIsAway(t *testing.T) {
 			}
 			cut(true)
 			s.send(0, kafka.CommandHeaders("user-a", w.ID), value)
-			time.Sleep(10 * time.Second)
+			elapse(10 * time.Second)
 			if p := h.Stats()[0]; p.Waiting != name && !(name == "the stored states" && p.Waiting == "states to be stored") || p.Phase != kafka.Leading {
 				s.t.Fatalf("%s is away: %+v", name, p)
 			}
 			cut(false)
-			time.Sleep(5 * time.Second)
+			elapse(5 * time.Second)
 			if p := h.Stats()[0]; p.Waiting != "" || p.Leads != 1 {
 				s.t.Fatalf("%s is back: %+v", name, p)
 			}
@@ -210,7 +210,7 @@ func TestARestartReplaysFromTheStoredCheckpoint(t *testing.T) {
 		for i := range 100 {
 			mustAsk(s.t, ask, wish("user-a", string(rune('a'+i)), add{Tally: "x", By: 1}))
 		}
-		time.Sleep(3 * time.Second)
+		elapse(3 * time.Second)
 		mustAsk(s.t, ask, wish("user-a", "tail", add{Tally: "x", By: 1}))
 		h.kill()
 		<-h.done
@@ -238,7 +238,7 @@ func TestAForgottenIDHasTheSameAnswer(t *testing.T) {
 		for i := range 5 {
 			mustAsk(s.t, ask, wish("user-a", string(rune('a'+i)), add{Tally: "x", By: 1}))
 		}
-		time.Sleep(3 * time.Second)
+		elapse(3 * time.Second)
 		s.send(0, kafka.CommandHeaders("user-a", w.ID), value) // its look-up is older than what is held
 		mustAsk(s.t, ask, wish("user-a", "last", add{Tally: "x", By: 1}))
 		if all := s.check(); len(all.commits) != 7 {
@@ -262,7 +262,7 @@ func TestAStateOfAnotherFoldIsFoldedAgain(t *testing.T) {
 		h = s.start(func(c *kafka.WriterConfig) { c.Schema, c.History = release(s.t, 1, 2), past })
 		leading(h)
 		go func() {
-			time.Sleep(5 * time.Second)
+			elapse(5 * time.Second)
 			past.level()
 		}()
 		began := time.Now()
@@ -302,13 +302,13 @@ func TestAWriterTakesOverAnewWhenTheStoreMoved(t *testing.T) {
 				leading(h)
 				for i := range 3 {
 					mustAsk(t, ask, wish("user-a", string(rune('a'+i)), add{Tally: string(rune('a' + i)), By: 1}))
-					time.Sleep(3 * time.Second)
+					elapse(3 * time.Second)
 				}
 				move(s, store)
 				for i := range 3 {
 					mustAsk(t, ask, wish("user-a", string(rune('k'+i)), add{Tally: string(rune('a' + i)), By: 1}))
 				}
-				time.Sleep(3 * time.Second)
+				elapse(3 * time.Second)
 				if p := h.Stats()[0]; p.Leads < 2 {
 					t.Fatalf("leads %d times: %+v", p.Leads, p)
 				}
@@ -339,13 +339,13 @@ func TestOneWriterLeadsAtATime(t *testing.T) {
 		mustAsk(s.t, ask, wish("user-a", "1", add{Tally: "x", By: 1}))
 		other := s.start(func(c *kafka.WriterConfig) { c.Group = "another group" })
 		leading(other)
-		time.Sleep(time.Second)
+		elapse(time.Second)
 		if p := h.Stats()[0]; p.Phase != kafka.Paused || !strings.Contains(p.Ended, "another writer leads") {
 			s.t.Fatalf("the first: %+v", p)
 		}
 		for i := range 60 {
 			mustAsk(s.t, ask, wish("user-a", string(rune('a'+i)), add{Tally: "x", By: 1}))
-			time.Sleep(time.Second)
+			elapse(time.Second)
 		}
 		if p := h.Stats()[0]; p.Leads != 1 {
 			s.t.Fatalf("the first led again although the other appends: %+v", p)
@@ -353,3 +353,6 @@ func TestOneWriterLeadsAtATime(t *testing.T) {
 		s.check()
 	})
 }
+
+// elapse lets virtual time pass, and with it everything that waits for it.
+func elapse(d time.Duration) { <-time.After(d) }

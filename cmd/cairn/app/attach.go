@@ -42,15 +42,22 @@ func Migrate(ctx context.Context, config Config) error {
 			return err
 		}
 	}
-	return config.kafka().Ensure(ctx)
+	return config.CheckTopics(ctx)
 }
 
-func (c Config) kafka() kafka.Config {
-	return kafka.Config{Seeds: c.Brokers, LiveSeeds: c.LiveBrokers, Topics: c.topics()}
+func (c Config) kafka() (kafka.Config, error) {
+	topics, err := c.topics()
+	return kafka.Config{Seeds: c.Brokers, LiveSeeds: c.LiveBrokers, Topics: topics}, err
 }
 
 // CheckTopics compares the topics on the brokers with the topics file, and makes what is missing.
-func (c Config) CheckTopics(ctx context.Context) error { return c.kafka().Ensure(ctx) }
+func (c Config) CheckTopics(ctx context.Context) error {
+	config, err := c.kafka()
+	if err != nil {
+		return err
+	}
+	return config.Ensure(ctx)
+}
 
 // CheckVault makes sure that the configured master key opens the vault of a running Cairn.
 func (c Config) CheckVault(ctx context.Context) error {
@@ -64,7 +71,11 @@ func Tail(ctx context.Context, config Config, sealed bool, o eventlog.Options) (
 	if o.Schema, err = codec.New(aggregates.All()...); err != nil {
 		return err
 	}
-	tailer, err := kafka.NewTailer(config.kafka(), o.Schema)
+	log, err := config.kafka()
+	if err != nil {
+		return err
+	}
+	tailer, err := kafka.NewTailer(log, o.Schema)
 	if err != nil {
 		return err
 	}
@@ -202,7 +213,10 @@ func (o *Operator) asAccounts(ctx context.Context, email string, do func(*accoun
 	if err != nil {
 		return err
 	}
-	config := o.config.kafka()
+	config, err := o.config.kafka()
+	if err != nil {
+		return err
+	}
 	states := writerstates.New(o.read)
 	config.Stored = func(ctx context.Context, partition int32) (streams.Checkpoint, error) {
 		found, err := states.Load(ctx, partition, streams.Lookup{})

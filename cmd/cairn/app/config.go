@@ -25,6 +25,7 @@ type Config struct {
 	Replication int16    `help:"Replication of the topics on Kafka." default:"3" env:"CAIRN_REPLICATION"`
 	Era         int      `help:"Era of the log." default:"1" env:"CAIRN_ERA"`
 	TopicPrefix string   `help:"What topic names begin with." default:"cairn" env:"CAIRN_TOPIC_PREFIX"`
+	TopicsFile  string   `help:"JSON file with any of prefix, partitions, era, replication, in_sync; it goes over the settings above." env:"CAIRN_TOPICS_FILE" type:"path"`
 	NoSync      bool     `help:"Embedded broker: do not sync writes to disk. A power loss then loses acknowledged work." env:"CAIRN_NO_SYNC"`
 
 	DatabaseURL string `help:"Postgres database of the read models. Empty: the embedded one." env:"CAIRN_DATABASE_URL"`

@@ -105,24 +105,37 @@ type infra struct {
 }
 
 // topics are those of the topics file, with what the configuration says.
-func (c Config) topics() kafka.Topics {
+func (c Config) topics() (kafka.Topics, error) {
 	topics := kafka.KafkaTopics()
 	if c.Embedded() {
 		topics = kafka.EmbeddedTopics()
-	} else if c.Replication > 0 {
-		topics.Replication = c.Replication
+	} else if c.Replication > 0 && c.Replication != topics.Replication {
+		topics.Replication, topics.InSync = c.Replication, 0 // one less than the replicas
 	}
 	if c.Partitions > 0 {
 		topics.Partitions = c.Partitions
 	}
 	topics.Era = c.Era
 	topics.Prefix = c.TopicPrefix
-	return topics
+	if c.TopicsFile == "" {
+		return topics, nil
+	}
+	file, err := os.Open(c.TopicsFile)
+	if err != nil {
+		return topics, fmt.Errorf("open the topics file: %w", err)
+	}
+	defer file.Close()
+	return kafka.ReadTopics(file, topics)
 }
 
 // openBroker starts or reaches the brokers. An embedded one claims the data directory.
 func (c Config) openBroker(life *lifecycle, log *slog.Logger) (*infra, error) {
-	in := &infra{kafka: kafka.Config{Seeds: c.Brokers, LiveSeeds: c.LiveBrokers, Topics: c.topics(), Log: quiet(log)}}
+	logged, err := c.kafka()
+	if err != nil {
+		return nil, err
+	}
+	logged.Log = quiet(log)
+	in := &infra{kafka: logged}
 	if !c.Embedded() {
 		return in, nil
 	}
