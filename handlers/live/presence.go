@@ -35,6 +35,9 @@ func (g *Gateway) online(s *session, h *hello) {
 			g.wake()
 			return
 		}
+		if s.ctx.Err() != nil {
+			return // it is not here any more
+		}
 		g.Log.Warn("recording that a device is here failed, trying again", "device", h.device, "error", err)
 		if pause(s.ctx, time.Second) != nil {
 			return
