@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/cairnhq/cairn/cmd/cairn/pressure"
 	"github.com/cairnhq/cairn/domain/aggregates"
 	"github.com/cairnhq/cairn/handlers/accounts"
 	"github.com/cairnhq/cairn/handlers/effects"
@@ -62,7 +63,7 @@ type App struct {
 	accounts *accounts.Accounts
 	gateway  *live.Gateway
 	embedder embed.Embedder
-	pressure *pressure
+	pressure *pressure.Pressure
 
 	version string
 	url     string
@@ -270,7 +271,7 @@ func (a *App) startAsking(ctx context.Context) error {
 		}
 		a.life.start("writer", a.writer.Run)
 	}
-	a.pressure = newPressure(a.infra, a.config.Now)
+	a.pressure = pressure.New(a.measure())
 	a.life.start("pressure", a.pressure.Run)
 	if a.asker, err = kafka.NewAsker(kafka.AskerConfig{
 		Config: a.infra.kafka, Schema: a.schema, Keys: a.vault, States: a.states, Now: a.config.Now, Admit: a.pressure.Admit,
