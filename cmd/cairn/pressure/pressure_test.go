@@ -70,7 +70,7 @@ func TestAnUnknownLagRefusesNothing(t *testing.T) {
 			t.Errorf("refused although nothing is known: %v", err)
 		}
 		cancel()
-		<-done
+		_ = <-done
 	})
 }
 
