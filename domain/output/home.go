@@ -12,7 +12,7 @@ const (
 	maxRescans  = 64
 )
 
-// Home reads a sequence of JSON objects with plain text between them (spec/device-protocol.md section 6).
+// Home reads a sequence of JSON objects with plain text between them.
 // What is no object of a known type passes as text. White space between objects, and a Markdown fence
 // around them, belong to neither.
 //

@@ -58,7 +58,7 @@ func (a *answer) judge(c *call) {
 	}
 }
 
-// shapeOf is the field that answers an action (spec/device-protocol.md, section 3).
+// shapeOf is the field that answers an action (docs/protocol.md).
 func shapeOf(action string) string {
 	switch action {
 	case "select":

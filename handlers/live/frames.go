@@ -9,7 +9,7 @@ import (
 	"github.com/cairnhq/cairn/domain/thread"
 )
 
-// The frames to a client (spec/device-protocol.md, section 2).
+// The frames to a client (docs/protocol.md).
 type (
 	pingFrame struct {
 		Type string `json:"type"`

@@ -66,7 +66,7 @@ func (s *server) register(c echo.Context) error {
 		errs = append(errs, wrong{Pointer: "/email", Detail: "is no e-mail address"})
 	}
 	if n := utf8.RuneCountInString(body.Password); n < minPassword || n > maxPassword {
-		errs = append(errs, wrong{Pointer: "/password", Detail: fmt.Sprintf("has between %d and %d characters", minPassword, maxPassword)})
+		errs = append(errs, wrong{Pointer: "/password", Detail: fmt.Sprintf("must have between %d and %d characters", minPassword, maxPassword)})
 	}
 	if len(errs) > 0 {
 		return invalid(errs...)

@@ -75,7 +75,7 @@ func (s *server) problemOf(err error) *problem {
 	case errors.As(err, &busy):
 		return &problem{Code: "overloaded", Detail: busy.Reason, retryAfter: max(busy.RetryAfter, time.Second)}
 	case errors.As(err, &taken):
-		return fail("email_taken", "this e-mail address has an account")
+		return fail("email_taken", "this e-mail address has an account: log in instead")
 	case errors.As(err, &behind):
 		return &problem{Code: "behind", Detail: behind.Error(), retryAfter: time.Second}
 	case errors.Is(err, projections.ErrStopped):

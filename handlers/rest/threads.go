@@ -161,7 +161,7 @@ type titleBody struct {
 func title(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	if n := utf8.RuneCountInString(text); n < 1 || n > maxTitle {
-		return "", invalid(wrong{Pointer: "/title", Detail: fmt.Sprintf("has between 1 and %d characters", maxTitle)})
+		return "", invalid(wrong{Pointer: "/title", Detail: fmt.Sprintf("must have between 1 and %d characters", maxTitle)})
 	}
 	return text, nil
 }

@@ -94,7 +94,7 @@ func session(ctx context.Context, o Options) (*api.Client, error) {
 		}
 	}
 	if o.Email == "" || o.Password == "" {
-		return nil, errors.New("chat: say who you are: e-mail and password, or a token file of an earlier session")
+		return nil, errors.New("nobody is logged in: make an account with --register EMAIL, or log in with --email EMAIL")
 	}
 	client := api.New(o.URL, options...)
 	enter := client.Login

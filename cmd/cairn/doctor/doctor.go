@@ -254,7 +254,7 @@ func topics(ctx context.Context, s Subject) Finding {
 	if err := s.Topics(ctx); err != nil {
 		return Finding{"topics", Bad, err.Error(), "start the brokers; topics are made by `cairn migrate`, and one with other settings needs `kafka-configs` or a new prefix"}
 	}
-	return Finding{"topics", OK, "as the topics file says", ""}
+	return Finding{"topics", OK, "as the settings say", ""}
 }
 
 func model(ctx context.Context, s Subject) Finding {
