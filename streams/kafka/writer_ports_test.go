@@ -78,11 +78,8 @@ func (b *setBack) Load(ctx context.Context, partition int32, what streams.Lookup
 func (b *setBack) back() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	*b.States = *memory.NewStates()
 	b.flushes = b.flushes[:len(b.flushes)-1]
-	for _, f := range b.flushes {
-		if err := b.States.Store(context.Background(), f); err != nil {
-			panic(err)
-		}
+	if err := b.PutBack(context.Background(), b.flushes); err != nil {
+		panic(err)
 	}
 }

@@ -121,3 +121,18 @@ func copyAnswer(row streams.AnswerRow) streams.AnswerRow {
 	}
 	return row
 }
+
+// PutBack makes the store what it is after flushes alone, in one step, as a database is that was restored from an
+// older copy.
+func (s *States) PutBack(ctx context.Context, flushes []streams.Flush) error {
+	old := NewStates()
+	for _, f := range flushes {
+		if err := old.Store(ctx, f); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.checkpoints, s.states, s.scopes, s.answers = old.checkpoints, old.states, old.scopes, old.answers
+	return nil
+}
