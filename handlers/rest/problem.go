@@ -90,6 +90,8 @@ func (s *server) problemOf(err error) *problem {
 		return &problem{Code: "outcome_unknown", Detail: streams.ErrOutcomeUnknown.Error(), retryAfter: time.Second}
 	case errors.Is(err, streams.ErrScopeErased):
 		return fail("scope_erased", "the account was erased")
+	case errors.Is(err, streams.ErrKeyAbsent):
+		return &problem{Code: "unavailable", Detail: "the key to this account's content is missing: its operator must bring it back", retryAfter: time.Minute}
 	case errors.Is(err, streams.ErrKeysUnreachable):
 		return &problem{Code: "unavailable", Detail: "the keys can't be reached", retryAfter: 5 * time.Second}
 	case errors.As(err, &http):

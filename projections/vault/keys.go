@@ -143,6 +143,13 @@ func (v *Vault) minted(ctx context.Context, scope domain.Scope) (*opened, error)
 	if !scope.Valid() {
 		return nil, fmt.Errorf("vault: %q is no scope: %w", scope, streams.ErrKeyAbsent)
 	}
+	used, err := v.used(ctx, scope)
+	if err != nil {
+		return nil, fmt.Errorf("vault: whether %s is new: %w: %w", scope, streams.ErrKeysUnreachable, err)
+	}
+	if used {
+		return nil, fmt.Errorf("vault: %s has events, but no key any more (cairn keys lost gives it up): %w", scope, streams.ErrKeyAbsent)
+	}
 	if err := v.mint(ctx, scope); err != nil {
 		return nil, err
 	}

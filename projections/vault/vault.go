@@ -53,22 +53,39 @@ type Vault struct {
 	now    func() time.Time
 	kek    *subtle.AESGCM
 	emails []byte
+	used   func(context.Context, domain.Scope) (bool, error)
 
 	mu      sync.Mutex
 	checked bool
 	opened  *lru.Cache[domain.Scope, *opened]
 }
 
+// Option changes a Vault under construction.
+type Option func(*Vault)
+
+// NoSecondKey mints no key for a scope that has events already: its key was here, and is lost. A vault that was
+// put back from an older copy answers ErrKeyAbsent then, instead of sealing under a key that opens nothing old.
+func NoSecondKey(hasEvents func(context.Context, domain.Scope) (bool, error)) Option {
+	return func(v *Vault) { v.used = hasEvents }
+}
+
 // Open is a vault on a migrated database. It asks the database nothing yet: Check does, and so does the
 // first use, which fails with the same errors.
-func Open(pool *pgxpool.Pool, master []byte, now func() time.Time) *Vault {
+func Open(pool *pgxpool.Pool, master []byte, now func() time.Time, options ...Option) *Vault {
 	cache, err := lru.New[domain.Scope, *opened](cacheSize)
 	if err != nil {
 		panic(err) // only for a size below 1
 	}
 	// As Postgres keeps it, so that what is stored compares equal with what was to be stored.
 	stored := func() time.Time { return now().UTC().Truncate(time.Microsecond) }
-	return &Vault{pool: pool, master: bytes.Clone(master), now: stored, opened: cache}
+	v := &Vault{
+		pool: pool, master: bytes.Clone(master), now: stored, opened: cache,
+		used: func(context.Context, domain.Scope) (bool, error) { return false, nil },
+	}
+	for _, option := range options {
+		option(v)
+	}
+	return v
 }
 
 // Fresh reports whether no program has used this vault yet, so that a master key may still be drawn.

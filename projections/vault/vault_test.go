@@ -325,3 +325,38 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		t.Fatal("it goes on")
 	}
 }
+
+// TestNoSecondKey opens a vault that was put back from a copy older than a scope: what stands in the log was sealed
+// under a key that is gone, and a new one would open none of it.
+func TestNoSecondKey(t *testing.T) {
+	w := newWorld(t)
+	const old, fresh = domain.Scope("user-old"), domain.Scope("user-fresh")
+	var away error
+	v := vault.Open(w.pool, w.master, w.now, vault.NoSecondKey(func(_ context.Context, scope domain.Scope) (bool, error) {
+		return scope == old, away
+	}))
+	for range 2 { // the first try leaves nothing behind that the second would find
+		if _, err := v.Current(t.Context(), old); !errors.Is(err, streams.ErrKeyAbsent) {
+			t.Errorf("a key of a scope with events: %v", err)
+		}
+		if _, err := v.Index(t.Context(), old); !errors.Is(err, streams.ErrKeyAbsent) {
+			t.Errorf("an index key of a scope with events: %v", err)
+		}
+	}
+	if _, err := v.Current(t.Context(), fresh); err != nil {
+		t.Errorf("a key of a new scope: %v", err)
+	}
+	away = errors.New("the database is away")
+	if _, err := v.Current(t.Context(), "user-other"); !errors.Is(err, streams.ErrKeysUnreachable) {
+		t.Errorf("a key where nobody knows whether the scope is new: %v", err)
+	}
+	if _, err := v.Current(t.Context(), fresh); err != nil {
+		t.Errorf("a key that is there needs no answer: %v", err)
+	}
+	if err := v.Lost(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Current(t.Context(), old); !errors.Is(err, streams.ErrScopeErased) {
+		t.Errorf("a scope whose key was given up: %v", err)
+	}
+}

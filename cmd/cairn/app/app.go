@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/cairnhq/cairn/cmd/cairn/pressure"
+	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/aggregates"
 	"github.com/cairnhq/cairn/handlers/accounts"
 	"github.com/cairnhq/cairn/handlers/effects"
@@ -144,7 +145,8 @@ func (a *App) openVault(ctx context.Context) error {
 	if err := a.refuseLostVault(ctx); err != nil {
 		return err
 	}
-	a.vault = vault.Open(a.infra.vault, a.infra.master, a.config.Now)
+	a.states = writerstates.New(a.infra.read)
+	a.vault = vault.Open(a.infra.vault, a.infra.master, a.config.Now, vault.NoSecondKey(a.hasEvents))
 	if err := a.vault.Check(ctx); err != nil {
 		return err
 	}
@@ -179,9 +181,14 @@ func (a *App) refuseLostVault(ctx context.Context) error {
 // ErrVaultLost says that there is a log, but no vault with its keys.
 var ErrVaultLost = errors.New("the vault is new, but the log is not: bring the vault's database back from its backup, or begin with an empty data directory")
 
+// hasEvents reports whether the writer has stored a position of the scope.
+func (a *App) hasEvents(ctx context.Context, scope domain.Scope) (bool, error) {
+	found, err := a.states.Load(ctx, a.infra.kafka.Topics.PartitionOf(scope), streams.Lookup{Scopes: []domain.Scope{scope}})
+	return len(found.Scopes) > 0 && found.Scopes[0].Position > 0, err
+}
+
 // openLog makes or checks the topics, compares the log's ends with every stored checkpoint, and opens readers.
 func (a *App) openLog(ctx context.Context) error {
-	a.states = writerstates.New(a.infra.read)
 	a.infra.kafka.Stored = func(ctx context.Context, partition int32) (streams.Checkpoint, error) {
 		found, err := a.states.Load(ctx, partition, streams.Lookup{})
 		return found.Checkpoint, err
