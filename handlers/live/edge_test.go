@@ -14,6 +14,7 @@ import (
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/device"
 	"github.com/cairnhq/cairn/domain/thread"
+	"github.com/cairnhq/cairn/handlers/accounts"
 	"github.com/cairnhq/cairn/handlers/live"
 	"github.com/cairnhq/cairn/projections/openeffects"
 	"github.com/cairnhq/cairn/projections/work"
@@ -75,8 +76,35 @@ func (s *slowly) Online(ctx context.Context, scope domain.Scope, device, gateway
 	return s.Work.Online(context.WithoutCancel(ctx), scope, device, gateway, socket, journal)
 }
 
+// expiring lets in until it is told that every token has run out.
+type expiring struct {
+	tokens
+	over atomic.Bool
+}
+
+func (e *expiring) Verify(token string) (accounts.Principal, error) {
+	if e.over.Load() {
+		return accounts.Principal{}, accounts.ErrToken
+	}
+	return e.tokens.Verify(token)
+}
+
 func TestEdges(t *testing.T) {
 	r := newRing(t, live.Timing{})
+	t.Run("a token may run out while its socket is open, and opens no other", func(t *testing.T) {
+		verifier := &expiring{}
+		r := r.beside(t, func(c *live.Config) { c.Accounts = verifier })
+		c := r.device("patient", "laptop", nil)
+		verifier.over.Store(true)
+		c.send(frame{"type": "home_request", "request_id": "r1", "message": "Do it"})
+		c.expect("stream_start")
+		c.send(frame{"type": "cancel", "request_id": "r1"})
+		c.end()
+		_, answer, err := r.open("", http.Header{"Authorization": {"Bearer token-patient"}})
+		if err == nil || answer == nil || answer.StatusCode != http.StatusUnauthorized {
+			t.Fatalf("a second socket: %v", answer)
+		}
+	})
 	t.Run("a cancel that came too early does not stand in the way of a later one", func(t *testing.T) {
 		asker := &stubborn{asked: make(chan struct{}), again: make(chan struct{})}
 		r := r.beside(t, func(c *live.Config) { asker.Asker, c.Asker = c.Asker, asker })
