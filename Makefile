@@ -54,6 +54,7 @@ generated: wire ## Fails where generated files are not up to date
 bench: build ## All benchmarks, as tables
 	@./bin/cairn bench write
 	@./bin/cairn bench chat
+	@./bin/cairn bench growth
 
 clean: ## Removes what was built and the data of `make run`
 	@rm -rf bin "$(DATA)"
