@@ -85,10 +85,14 @@ build_pgvector() {
   for keyring in /usr/share/keyrings/debian-archive-keyring.{gpg,pgp}; do [ -f "$keyring" ] && break; done
   mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -E '^(deb |URIs:)' |
     grep -oE 'https?://[^ ]+/debian/?( |$)' | head -1 | tr -d ' ' || true)
+  if [ -z "$mirror" ]; then
+    say "apt's sources name no Debian mirror (a URI that ends in /debian): add one, then run this again" >&2
+    exit 1
+  fi
   scratch=$(mktemp -d)
   trap 'rm -rf "$scratch"' EXIT
   mkdir -p "$scratch"/{lists/partial,cache/archives/partial,src,dev}
-  echo "deb-src [signed-by=$keyring] ${mirror:-https://deb.debian.org/debian} trixie main" > "$scratch/sources.list"
+  echo "deb-src [signed-by=$keyring] $mirror trixie main" > "$scratch/sources.list"
   if [ "$(id -u)" = 0 ]; then chown -R _apt "$scratch" && chmod 755 "$scratch"; fi
   apt=(-q -o "Dir::Etc::sourcelist=$scratch/sources.list" -o Dir::Etc::sourceparts=/dev/null
     -o "Dir::State::lists=$scratch/lists" -o "Dir::Cache=$scratch/cache" -o Acquire::Languages=none)
