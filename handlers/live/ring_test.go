@@ -96,7 +96,7 @@ func newRing(t testing.TB, timing live.Timing) *ring {
 	check(t, err)
 	r.asker, err = kafka.NewAsker(kafka.AskerConfig{Config: config, Schema: schema, Keys: r.keys, States: states})
 	check(t, err)
-	r.tailer, err = kafka.NewTailer(config, schema)
+	r.tailer, err = kafka.NewTailer(config)
 	check(t, err)
 	t.Cleanup(r.tailer.Close)
 	r.live, err = kafka.NewLive(config, r.keys)

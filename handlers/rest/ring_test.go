@@ -71,7 +71,7 @@ func newRing(t *testing.T, options ...option) *ring {
 	check(t, err)
 	asker, err := kafka.NewAsker(kafka.AskerConfig{Config: config, Schema: schema, Keys: keys, States: states})
 	check(t, err)
-	tailer, err := kafka.NewTailer(config, schema)
+	tailer, err := kafka.NewTailer(config)
 	check(t, err)
 	t.Cleanup(tailer.Close)
 	provisional, err := kafka.NewLive(config, keys)

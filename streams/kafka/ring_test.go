@@ -148,7 +148,7 @@ func TestTheRingTurns(t *testing.T) {
 // readWhole reads the log from its beginning: the tailer checks positions, this checks versions, counts and content.
 func readWhole(t *testing.T, r *turning, users, each int) {
 	t.Helper()
-	tailer, err := kafka.NewTailer(r.config, r.schema)
+	tailer, err := kafka.NewTailer(r.config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ type Tailer struct {
 }
 
 // NewTailer makes a Tailer; it connects when it is first used.
-func NewTailer(config Config, _ *codec.Schema) (*Tailer, error) {
+func NewTailer(config Config) (*Tailer, error) {
 	client, err := config.client()
 	if err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ import (
 func TestATailGivesWhatCountsAndMovesOverTheRest(t *testing.T) {
 	_, config := start(t, kafka.EmbeddedConfig{})
 	p := newPen(t, config)
-	tailer, err := kafka.NewTailer(config, nil)
+	tailer, err := kafka.NewTailer(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestATailGivesWhatCountsAndMovesOverTheRest(t *testing.T) {
 		t.Fatalf("ended at %+v, want %+v", end, want)
 	}
 	// Live says the same, also to somebody who has seen nothing.
-	fresh, err := kafka.NewTailer(config, nil)
+	fresh, err := kafka.NewTailer(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestATailStopsAtWhatNoWriterMayWrite(t *testing.T) {
 			c := command("user-a", "1", account.Pro)
 			p.write(p.commit(c, 0, nil, 1, 2))
 			wrong(p, c)
-			tailer, err := kafka.NewTailer(config, nil)
+			tailer, err := kafka.NewTailer(config)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,7 +127,7 @@ func TestATailStopsAtWhatNoWriterMayWrite(t *testing.T) {
 			if name == "another body" || name == "bytes" {
 				return
 			}
-			again, err := kafka.NewTailer(config, nil)
+			again, err := kafka.NewTailer(config)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -38,7 +38,7 @@ func (s *stage) check() truth {
 func (s *stage) checkPartition(ctx context.Context, partition int32, all *truth) {
 	t := s.t
 	t.Helper()
-	tailer, err := kafka.NewTailer(s.config, release(t, 1, 1))
+	tailer, err := kafka.NewTailer(s.config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func (s *stage) checkStates(ctx context.Context, partition int32, all *truth, ve
 // storeAll stores the fold of the log as another writer would that reads it just now.
 func (s *stage) storeAll() {
 	s.t.Helper()
-	tailer, err := kafka.NewTailer(s.config, release(s.t, 1, 1))
+	tailer, err := kafka.NewTailer(s.config)
 	if err != nil {
 		s.t.Fatal(err)
 	}

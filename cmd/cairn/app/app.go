@@ -201,7 +201,7 @@ func (a *App) openLog(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if a.tailer, err = kafka.NewTailer(a.infra.kafka, a.schema); err != nil {
+	if a.tailer, err = kafka.NewTailer(a.infra.kafka); err != nil {
 		return err
 	}
 	a.life.closing("tailer", a.tailer.Close)

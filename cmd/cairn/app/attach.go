@@ -75,7 +75,7 @@ func Tail(ctx context.Context, config Config, sealed bool, o eventlog.Options) (
 	if err != nil {
 		return err
 	}
-	tailer, err := kafka.NewTailer(log, o.Schema)
+	tailer, err := kafka.NewTailer(log)
 	if err != nil {
 		return err
 	}
