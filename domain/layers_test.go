@@ -90,13 +90,13 @@ func sources(t *testing.T) []goFile {
 		if err != nil {
 			return err
 		}
-		f, err := parser.ParseFile(set, rel, text, parser.SkipObjectResolution)
+		f, err := parser.ParseFile(set, rel, text, parser.SkipObjectResolution|parser.ParseComments)
 		if err != nil {
 			return err
 		}
 		file := goFile{folder: filepath.ToSlash(filepath.Dir(rel)), name: filepath.ToSlash(rel), tree: f}
-		// A folder of help for tests, such as pgtest, counts as a test.
-		file.test = strings.HasSuffix(name, "_test.go") || strings.HasSuffix(file.folder, "test")
+		// A folder of help for tests, such as pgtest, counts as a test, and so does what only a build for the negative controls has.
+		file.test = strings.HasSuffix(name, "_test.go") || strings.HasSuffix(file.folder, "test") || strings.HasPrefix(string(text), "//go:build negative\n")
 		for _, spec := range f.Imports {
 			imported, err := strconv.Unquote(spec.Path.Value)
 			if err != nil {
@@ -131,7 +131,7 @@ func wrong(f goFile, imported string) string {
 	}
 	from, to := layer(f.folder), layer(local)
 	switch {
-	case f.folder == ".":
+	case f.folder == ".", local == "domain/safety": // names, and a constant: everybody may import them
 		return ""
 	case from < 0 && !f.test && to >= 0:
 		return "stands aside and imports none of the layers"
@@ -242,6 +242,22 @@ func TestTheLayersTestBites(t *testing.T) {
 	} {
 		if why := wrong(goFile{folder: c.folder, test: c.test}, c.imported); (why == "") != c.ok {
 			t.Errorf("%s imports %s (test: %v): %q", c.folder, c.imported, c.test, why)
+		}
+	}
+}
+
+// TestOnlySafetyKnowsTheTag: what a build for the negative controls has and the shipped one has not is one file.
+func TestOnlySafetyKnowsTheTag(t *testing.T) {
+	for _, f := range sources(t) {
+		if f.folder == "domain/safety" {
+			continue
+		}
+		for _, group := range f.tree.Comments {
+			for _, c := range group.List {
+				if strings.HasPrefix(c.Text, "//go:build") && strings.Contains(c.Text, "negative") {
+					t.Errorf("%s depends on the tag", f.name)
+				}
+			}
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/cairnhq/cairn/domain"
+	"github.com/cairnhq/cairn/domain/safety"
 )
 
 // IndexNote is the server step that embeds a note after a device stored it.
@@ -57,7 +58,7 @@ func (d *decision) offerCall(c OfferCall) error {
 		return domain.Reject(domain.CodeNotFound, "there is no such step")
 	case p.device != c.DeviceID:
 		return domain.Reject(CodeWrongDevice, "the step is bound to another device")
-	case p.call.step.started:
+	case p.call.step.started && !safety.Off(safety.StartEffect):
 		return domain.Reject(CodeStarted, "the step was begun and must not be sent again")
 	case p.call.step.offered && !c.Started:
 		return nil

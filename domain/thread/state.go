@@ -1,6 +1,10 @@
 package thread
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/cairnhq/cairn/domain/safety"
+)
 
 // Bounds of a thread. They keep its state, and so the cost of a decision, small whatever its history.
 const (
@@ -128,6 +132,9 @@ func (s State) pending(id string, number int) (pending, bool) {
 		if x.call.id == id && x.call.step.number == number && x.due {
 			return pending{call: x.call, device: x.device, background: true, attempt: x.attempt}, true
 		}
+	}
+	if safety.Off(safety.OneOutcome) && s.run != nil && s.run.id == RunOf(id) { // what was answered may be answered again
+		return pending{call: call{id: id, step: step{number: number, executor: OnDevice}}, device: s.run.device}, true
 	}
 	return pending{}, false
 }

@@ -3,6 +3,8 @@ package thread
 import (
 	"fmt"
 	"time"
+
+	"github.com/cairnhq/cairn/domain/safety"
 )
 
 // Retries of the model.
@@ -34,7 +36,7 @@ func backOff(attempt int, asked time.Duration) time.Duration {
 // routes reports whether the run waits for that attempt to route.
 func (d *decision) routes(id string, attempt int) bool {
 	r := d.state.run
-	return r != nil && r.id == id && r.stage == routing && r.attempt == attempt
+	return r != nil && r.id == id && (r.stage == routing && r.attempt == attempt || safety.Off(safety.OneOutcome))
 }
 
 // decideRoute binds the agent and asks for the first turn.
@@ -69,7 +71,7 @@ func (d *decision) failRoute(c FailRoute) {
 // thinks reports whether the run waits for that attempt of that turn.
 func (d *decision) thinks(id string, turn, attempt int) bool {
 	r := d.state.run
-	return r != nil && r.id == id && r.stage == thinking && r.turn == turn && r.attempt == attempt
+	return r != nil && r.id == id && (r.stage == thinking && r.turn == turn && r.attempt == attempt || safety.Off(safety.OneOutcome))
 }
 
 // completeTurn records a whole turn and asks for its calls, or ends the run. A turn that can't stand

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/cairnhq/cairn/domain"
+	"github.com/cairnhq/cairn/domain/safety"
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/codec"
 )
@@ -68,6 +69,9 @@ func (t *term) mustAsk(a *wish) bool {
 
 // flying is the commit in flight of the same command.
 func (t *term) flying(a *wish) *inFlight {
+	if safety.Off(safety.IDsInFlight) {
+		return nil
+	}
 	return t.deciding[streams.CommandKey{Scope: a.scope, ID: a.id}]
 }
 
@@ -101,7 +105,7 @@ func (t *term) decide(a *wish) (*kgo.Record, error) {
 		if t.mustAsk(a) {
 			return nil, errNotLoaded
 		}
-		if t.repeated(a) {
+		if !safety.Off(safety.RememberedIDs) && t.repeated(a) {
 			return nil, nil
 		}
 	}
@@ -279,7 +283,7 @@ func (t *term) repeated(a *wish) bool {
 	}
 	answer.Fingerprint = asks
 	t.status.change(func(s *PartitionStats) { s.Repeated++ })
-	if first != nil {
+	if first != nil && !safety.Off(safety.ReadBack) {
 		first.repeats = append(first.repeats, answer)
 	} else {
 		t.reply(answer)
