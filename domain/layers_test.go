@@ -95,8 +95,8 @@ func sources(t *testing.T) []goFile {
 			return err
 		}
 		file := goFile{folder: filepath.ToSlash(filepath.Dir(rel)), name: filepath.ToSlash(rel), tree: f}
-		// A folder of help for tests, such as pgtest, counts as a test, and so does what only a build for the negative controls has.
-		file.test = strings.HasSuffix(name, "_test.go") || strings.HasSuffix(file.folder, "test") || strings.HasPrefix(string(text), "//go:build negative\n")
+		// A folder of help for tests, such as pgtest, counts as a test, with all under it, and so does what only a build for the negative controls has.
+		file.test = strings.HasSuffix(name, "_test.go") || strings.Contains(file.folder+"/", "test/") || strings.HasPrefix(string(text), "//go:build negative\n")
 		for _, spec := range f.Imports {
 			imported, err := strconv.Unquote(spec.Path.Value)
 			if err != nil {
