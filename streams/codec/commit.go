@@ -85,13 +85,7 @@ func EncodeCommit(c streams.Commit) ([]byte, error) {
 		size += 384 + len(c.Events[i].Data) + len(c.Events[i].Sealed)*4/3
 	}
 	b := make([]byte, 0, size)
-	b = appendInt(append(b, '{'), "v", 1)
-	b = appendMember(b, "kind", KindCommit)
-	b = appendInt(b, "era", int64(c.Era))
-	b = appendInt(b, "lead", c.Lead)
-	b = appendMember(b, "writer", c.Writer)
-	b = appendInt(b, "command_offset", c.CommandOffset)
-	b = appendPlace(b, "after", c.After.Era, c.After.Offset)
+	b = appendHead(b, c.Mark())
 	b = appendOptional(b, "scope", string(c.Scope))
 	b = appendOptional(b, "command_id", c.CommandID)
 	b = appendBytes(b, "fingerprint", c.Fingerprint)
