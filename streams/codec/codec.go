@@ -114,17 +114,26 @@ func split(e entry, v any) (data, content []byte, err error) {
 	return data, content, nil
 }
 
-// fresh decodes clear data of a schema into a new struct of today's.
-func fresh(e entry, schema int, data []byte) (reflect.Value, error) {
+// raised is clear data of a schema in today's.
+func raised(e entry, schema int, data []byte) ([]byte, error) {
 	if schema < 1 || schema > e.Schema() {
-		return reflect.Value{}, fmt.Errorf("codec: %s has schema %d, newest known is %d: %w", e.Name(), schema, e.Schema(), ErrUnknownType)
+		return nil, fmt.Errorf("codec: %s has schema %d, newest known is %d: %w", e.Name(), schema, e.Schema(), ErrUnknownType)
 	}
 	for i, up := range e.Upcasts()[schema-1:] {
-		raised, err := up(data)
+		next, err := up(data)
 		if err != nil {
-			return reflect.Value{}, fmt.Errorf("codec: raising %s from schema %d: %w: %w", e.Name(), schema+i, ErrUndecodable, err)
+			return nil, fmt.Errorf("codec: raising %s from schema %d: %w: %w", e.Name(), schema+i, ErrUndecodable, err)
 		}
-		data = raised
+		data = next
+	}
+	return data, nil
+}
+
+// fresh decodes clear data of a schema into a new struct of today's.
+func fresh(e entry, schema int, data []byte) (reflect.Value, error) {
+	data, err := raised(e, schema, data)
+	if err != nil {
+		return reflect.Value{}, err
 	}
 	v := e.Fresh()
 	if err := wire.Unmarshal(data, v.Interface()); err != nil {

@@ -97,6 +97,9 @@ func (t Topics) Replies() string { return t.name("replies") }
 // Live carries what is provisional.
 func (t Topics) Live() string { return t.name("live") }
 
+// Feed is the topic of a feed, such as "threads".
+func (t Topics) Feed(name string) string { return t.name("feed." + name) }
+
 // N is the number of partitions.
 func (t Topics) N() int32 { return cmp.Or(t.Partitions, 1) }
 
@@ -106,7 +109,7 @@ func (t Topics) CurrentEra() int { return cmp.Or(t.Era, 1) }
 // PartitionOf is the partition of a scope.
 func (t Topics) PartitionOf(scope domain.Scope) int32 { return PartitionOf(scope, t.N()) }
 
-// Ensure creates the topics of commands, log and parked where they are missing, and checks them. Its error names
+// Ensure creates the topics of commands, log, parked and the feeds where they are missing, and checks them. Its error names
 // everything that is wrong at once.
 func (t Topics) Ensure(ctx context.Context, admin *kadm.Client) error {
 	return t.ensure(ctx, admin, false)
