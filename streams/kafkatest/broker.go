@@ -61,7 +61,7 @@ func Broker(t testing.TB, options ...Option) kafka.Config {
 
 func onCluster(t testing.TB, seeds []string) kafka.Config {
 	t.Helper()
-	config := kafka.Config{Seeds: seeds, Topics: kafka.Topics{
+	config := kafka.Config{Seeds: seeds, LiveSeeds: seeds, Topics: kafka.Topics{
 		Prefix:      "t" + strings.ToLower(rand.Text()[:10]),
 		Replication: int16(min(3, len(seeds))),
 	}}
