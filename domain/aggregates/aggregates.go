@@ -12,7 +12,7 @@ import (
 func All() []domain.Aggregate {
 	return []domain.Aggregate{
 		domain.Single[account.State, account.Command, account.Event]("account", 1, account.Commands, account.Events),
-		domain.Single[device.State, device.Command, device.Event]("device", 1, device.Commands, device.Events),
+		domain.Single[device.State, device.Command, device.Event]("device", 2, device.Commands, device.Events),
 		domain.Single[thread.State, thread.Command, thread.Event]("thread", 1, thread.Commands, thread.Events),
 	}
 }

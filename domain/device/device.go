@@ -2,7 +2,14 @@
 // work table, and not here.
 package device
 
-import "github.com/cairnhq/cairn/domain"
+import (
+	"time"
+
+	"github.com/cairnhq/cairn/domain"
+)
+
+// SeenEvery is the time within which a device that comes again and again is recorded once.
+const SeenEvery = time.Hour
 
 // Event is a fact of a device.
 //
@@ -12,6 +19,7 @@ type Event interface{ deviceEvent() }
 // Events are the wire names of a device's events.
 var Events = []domain.Kind{
 	domain.Named[Introduced]("device.introduced"),
+	domain.Named[Seen]("device.seen"),
 }
 
 // Introduced is what a device said in its hello; a later one replaces it.
@@ -30,7 +38,15 @@ type Name struct {
 	Text string `json:"text"`
 }
 
+// Seen says that a device came online. It is recorded at most once in SeenEvery, but always when work waits for the
+// device: the policy that resumes runs begins with it.
+type Seen struct {
+	At      time.Time `json:"at"`
+	Waiting bool      `json:"waiting,omitempty"` // a run waited for the device
+}
+
 func (Introduced) deviceEvent() {}
+func (Seen) deviceEvent()       {}
 
 // Command is a wish about a device.
 //
@@ -43,6 +59,7 @@ type Command interface {
 // Commands are the wire names of a device's commands.
 var Commands = []domain.Kind{
 	domain.Named[Introduce]("device.introduce"),
+	domain.Named[See]("device.see"),
 }
 
 // Introduce records a hello; one that says nothing new: accepted, no events.
@@ -60,4 +77,16 @@ type Introduce struct {
 // Target is the device's stream.
 func (i Introduce) Target() domain.Stream { return domain.NewStream("device", i.Device) }
 
+// See says that a device came online. Less than SeenEvery after the last Seen, and where nothing waits: accepted, no
+// events.
+type See struct {
+	Device  string    `json:"device"`
+	At      time.Time `json:"at"`
+	Waiting bool      `json:"waiting,omitempty"`
+}
+
+// Target is the device's stream.
+func (s See) Target() domain.Stream { return domain.NewStream("device", s.Device) }
+
 func (Introduce) deviceCommand() {}
+func (See) deviceCommand()       {}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/device"
@@ -45,6 +46,47 @@ func TestOnlyNewsIsRecorded(t *testing.T) {
 			if err := json.Unmarshal(b, &state); err != nil {
 				t.Fatal(err)
 			}
+		}
+	}
+}
+
+// TestSeenHourlyOrWhereWorkWaits: a device that comes and goes is recorded once an hour, and each time that work waits
+// for it; a clock that runs behind records nothing.
+func TestSeenHourlyOrWhereWorkWaits(t *testing.T) {
+	var state device.State
+	noon := time.Date(2026, 11, 30, 12, 0, 0, 999, time.UTC)
+	for i, c := range []struct {
+		after   time.Duration
+		waiting bool
+		events  int
+	}{
+		{0, false, 1}, {0, false, 0}, {time.Minute, true, 1}, {2 * time.Minute, true, 1}, {59 * time.Minute, false, 0},
+		{62 * time.Minute, false, 1}, {-time.Hour, false, 0}, {-time.Hour, true, 1}, {121 * time.Minute, false, 0}, {122 * time.Minute, false, 1},
+	} {
+		events, err := state.Decide(device.See{Device: "d", At: noon.Add(c.after), Waiting: c.waiting})
+		if err != nil || len(events) != c.events {
+			t.Fatalf("%d: %d events, %v; want %d", i, len(events), err, c.events)
+		}
+		for _, e := range events {
+			if e := e.(device.Seen); e.Waiting != c.waiting || e.At.Nanosecond() != 0 {
+				t.Errorf("%d: %+v", i, e)
+			}
+			b, err := json.Marshal(state.Evolve(e))
+			if err == nil {
+				err = json.Unmarshal(b, &state)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if said := state.Evolve(device.Introduced{Protocol: 2}); said.Evolve(device.Introduced{}) != state.Evolve(device.Introduced{}) {
+			t.Errorf("%d: a hello forgot when the device was seen", i)
+		}
+	}
+	var no *domain.Rejection
+	for _, c := range []device.See{{Device: "d"}, {Device: "My Mac", At: noon}} {
+		if _, err := state.Decide(c); !errors.As(err, &no) || no.Code != domain.CodeInvalid {
+			t.Errorf("%+v: %v", c, err)
 		}
 	}
 }

@@ -69,6 +69,23 @@ func (d *decision) offerCall(c OfferCall) error {
 	return nil
 }
 
+// resumeRun says what the run waits with for its device. See ResumeRun.
+func (d *decision) resumeRun(c ResumeRun) {
+	r := d.state.run
+	if r == nil || r.id != c.RunID || r.device != c.DeviceID || c.DeviceID == "" {
+		return
+	}
+	var steps []string
+	for _, open := range r.open {
+		if open.step.executor == OnDevice && !open.step.offered {
+			steps = append(steps, StepID(open.id, open.step.number))
+		}
+	}
+	if len(steps) > 0 {
+		d.emit(RunResumed{RunID: r.id, DeviceID: r.device, Steps: steps})
+	}
+}
+
 // existed reports whether there was such a call, as far as the thread remembers: of a run that it has
 // forgotten, every call may have existed.
 func (d *decision) existed(call string) bool {

@@ -30,6 +30,7 @@ var Commands = []domain.Kind{
 	domain.Named[RecordResult]("thread.record_result"),
 	domain.Named[FailStep]("thread.fail_step"),
 	domain.Named[AdvanceCall]("thread.advance_call"),
+	domain.Named[ResumeRun]("thread.resume_run"),
 	domain.Named[FireTimer]("thread.fire_timer"),
 }
 
@@ -205,6 +206,14 @@ type AdvanceCall struct {
 type Advancing struct {
 	Payload Payload `json:"payload"`
 	Result  Result  `json:"result"`
+}
+
+// ResumeRun says that the device came online which a run waits for. A run that does not wait for it, or is not
+// active: accepted, no events.
+type ResumeRun struct {
+	On
+	RunID    string `json:"run_id"`
+	DeviceID string `json:"device_id"`
 }
 
 // FireTimer says that a timer of the thread is due. One that nothing waits for changes nothing.

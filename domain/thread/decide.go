@@ -79,6 +79,9 @@ func (d *decision) decide(c Command) error {
 	case AdvanceCall:
 		d.advanceCall(c)
 		return nil
+	case ResumeRun:
+		d.resumeRun(c)
+		return nil
 	case FireTimer:
 		d.fireTimer(c)
 		return nil

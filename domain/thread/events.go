@@ -35,6 +35,7 @@ var Events = []domain.Kind{
 	domain.Named[LateResultRecorded]("thread.late_result_recorded"),
 	domain.Named[IndexingFailed]("thread.indexing_failed"),
 	domain.Named[IndexingEnded]("thread.indexing_ended"),
+	domain.Named[RunResumed]("thread.run_resumed"),
 	domain.Named[RunCompleted]("thread.run_completed"),
 	domain.Named[RunFailed]("thread.run_failed"),
 	domain.Named[RunCancelled]("thread.run_cancelled"),
@@ -367,6 +368,14 @@ type IndexingEnded struct {
 	CallID string `json:"call_id"`
 	Step   int    `json:"step"`
 	OK     bool   `json:"ok"`
+}
+
+// RunResumed says that the device came online which an active run waited for. Steps are what it waits with: those
+// that were not offered to the device yet.
+type RunResumed struct {
+	RunID    string   `json:"run_id"`
+	DeviceID string   `json:"device_id"`
+	Steps    []string `json:"steps"`
 }
 
 // RunCompleted ends a run whose last turn had no tool calls.

@@ -11,7 +11,7 @@ import (
 func (s State) Evolve(e Event) State {
 	s.version++
 	switch e := e.(type) {
-	case Opened, Titled, LateResultRecorded:
+	case Opened, Titled, LateResultRecorded, RunResumed:
 		return s
 	case MessagePosted:
 		s.waiting = append(slices.Clone(s.waiting), waiting{

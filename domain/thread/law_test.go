@@ -107,7 +107,9 @@ func anything(t *rapid.T, runs []string) thread.Command {
 	run := pick(t, runs, "run")
 	turn, attempt, step := rapid.IntRange(-1, 3).Draw(t, "turn"), rapid.IntRange(-1, 3).Draw(t, "attempt"), rapid.IntRange(-1, 4).Draw(t, "step")
 	call := pick(t, []string{thread.CallID(run, turn, 0), thread.CallID(run, turn, attempt), run, "", "..", run + ".01.0"}, "call")
-	switch rapid.IntRange(0, 9).Draw(t, "anything") {
+	switch rapid.IntRange(0, 10).Draw(t, "anything") {
+	case 10:
+		return thread.ResumeRun{On: on, RunID: run, DeviceID: "d1"}
 	case 0:
 		return thread.Open{On: on}
 	case 1:

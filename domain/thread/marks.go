@@ -21,6 +21,7 @@ func (ToolCallFailed) threadEvent()     {}
 func (LateResultRecorded) threadEvent() {}
 func (IndexingFailed) threadEvent()     {}
 func (IndexingEnded) threadEvent()      {}
+func (RunResumed) threadEvent()         {}
 func (RunCompleted) threadEvent()       {}
 func (RunFailed) threadEvent()          {}
 func (RunCancelled) threadEvent()       {}

@@ -141,6 +141,8 @@ func (w *world) count(e thread.Event) error {
 func kind(e thread.Event) string {
 	name := strings.TrimPrefix(fmt.Sprintf("%T", e), "thread.")
 	switch e := any(e).(type) { // of some only
+	case thread.RunResumed:
+		return name + " " + strings.Join(e.Steps, " ")
 	case thread.MessagePosted:
 		if e.Queued {
 			name += " queued"
@@ -263,6 +265,10 @@ func result(call string, step int) thread.RecordResult {
 
 func advance(call string, step int, next *thread.Plan) thread.AdvanceCall {
 	return thread.AdvanceCall{On: on, CallID: call, Step: step, Next: next}
+}
+
+func resume(run, device string) thread.ResumeRun {
+	return thread.ResumeRun{On: on, RunID: run, DeviceID: device}
 }
 
 func fire(timer string) thread.FireTimer { return thread.FireTimer{On: on, Timer: timer} }

@@ -94,8 +94,13 @@ func (projector) Apply(_ context.Context, _ pgx.Tx, b projections.Batch) error {
 		if err != nil {
 			return err
 		}
-		hello, ok := e.Value.(device.Introduced)
-		if !ok {
+		var hello device.Introduced
+		switch v := e.Value.(type) {
+		case device.Introduced:
+			hello = v
+		case device.Seen: // presence is not here
+			continue
+		default:
 			return &projections.EventError{Event: e.Recorded, Err: errors.New("no event of a device")}
 		}
 		key := [2]string{string(e.Scope), projections.Text(e.Stream.ID())}
