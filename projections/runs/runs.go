@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -174,6 +175,12 @@ func (m *Model) Get(ctx context.Context, scope domain.Scope, run string) (Run, e
 func (m *Model) ByThread(ctx context.Context, scope domain.Scope, threadID string, before uint64, limit int) ([]Run, error) {
 	return m.query(ctx, `SELECT record FROM runs WHERE scope = $1 AND thread = $2 AND ($3::bigint = 0 OR version < $3)
 		ORDER BY version DESC LIMIT NULLIF($4::bigint, 0)`, string(scope), projections.Text(threadID), int64(before), limit)
+}
+
+// Waiting are the scope's runs that wait for a device: it is offline, or its calls have not been offered to it yet.
+func (m *Model) Waiting(ctx context.Context, scope domain.Scope, device string) ([]Run, error) {
+	found, err := m.query(ctx, `SELECT record FROM runs WHERE scope = $1 AND status = 'waiting' ORDER BY created_at, run`, string(scope))
+	return slices.DeleteFunc(found, func(r Run) bool { return r.Device != device }), err
 }
 
 func (m *Model) query(ctx context.Context, sql string, args ...any) ([]Run, error) {
