@@ -88,3 +88,41 @@ func refuseNewer(ctx context.Context, provider *goose.Provider, which Database) 
 	}
 	return nil
 }
+
+// Version is the number of the newest migration that a database has; 0: none.
+func Version(ctx context.Context, dsn string, which Database) (int64, error) {
+	db, err := sql.Open("pgx", dsn)
+	if err != nil {
+		return 0, fmt.Errorf("migrations: open %s: %w", which.Name(), err)
+	}
+	defer db.Close()
+	provider, err := newProvider(db, which)
+	if err != nil {
+		return 0, fmt.Errorf("migrations: %s: %w", which.Name(), err)
+	}
+	has, err := provider.GetDBVersion(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("migrations: version of %s: %w", which.Name(), err)
+	}
+	return has, nil
+}
+
+// UpTo applies what is missing up to a version, so that rows of a copy that old fit. ErrNewer: this program does not know it.
+func UpTo(ctx context.Context, dsn string, which Database, version int64) error {
+	db, err := sql.Open("pgx", dsn)
+	if err != nil {
+		return fmt.Errorf("migrations: open %s: %w", which.Name(), err)
+	}
+	defer db.Close()
+	provider, err := newProvider(db, which)
+	if err != nil {
+		return fmt.Errorf("migrations: %s: %w", which.Name(), err)
+	}
+	if sources := provider.ListSources(); len(sources) == 0 || sources[len(sources)-1].Version < version {
+		return fmt.Errorf("migrations: the copy of %s has version %d: %w", which.Name(), version, ErrNewer)
+	}
+	if _, err := provider.UpTo(ctx, version); err != nil {
+		return fmt.Errorf("migrations: %s: %w", which.Name(), err)
+	}
+	return nil
+}

@@ -34,6 +34,8 @@ type cli struct {
 	Projections projectionsCmd `cmd:"" help:"Look at the read models."`
 	Effects     effectsCmd     `cmd:"" help:"Look at, pause and resume the effects."`
 	Account     accountCmd     `cmd:"" help:"Change and erase accounts."`
+	Backup      backupCmd      `cmd:"" help:"Copy the log and the vault into a folder, while everything runs or while nothing does."`
+	Restore     restoreCmd     `cmd:"" help:"Put a back-up into an empty place, with effects paused."`
 	Keys        keysCmd        `cmd:"" help:"Data keys of scopes."`
 	Doctor      doctorCmd      `cmd:"" help:"Check everything the program needs, and say how to mend it."`
 	Settings    configCmd      `cmd:"" name:"config" help:"List every setting, its value and its environment variable."`
