@@ -15,11 +15,12 @@ type Law string
 
 // The laws.
 const (
-	LogWhole     Law = "log whole"       // the log begins at 0, and nothing of it was dropped
-	LogStable    Law = "log stable"      // two readings agree, byte for byte, and the later one holds the earlier
-	LogReadable  Law = "log readable"    // what counts can be decoded, and its headers say what its body says
-	Rule         Law = "acceptance rule" // the product counts the same records as the checker
-	Placed       Law = "placed"          // a scope lies in its partition
+	LogWhole     Law = "log whole"         // the log begins at 0, and nothing of it was dropped
+	LogStable    Law = "log stable"        // two readings agree, byte for byte, and the later one holds the earlier
+	LogReadable  Law = "log readable"      // what counts can be decoded, and its headers say what its body says
+	Rule         Law = "acceptance rule"   // the product counts the same records as the checker
+	Placed       Law = "placed"            // a scope lies in its partition
+	InOrder      Law = "commands in order" // each is decided, none is passed over
 	OneCommit    Law = "one commit a command"
 	Versions     Law = "versions contiguous" // of each stream: 1, 2, 3 …
 	Positions    Law = "positions contiguous"
@@ -60,6 +61,8 @@ type Evidence struct {
 	Rest Resting
 	// Effects says what an event asks of the world. Nil: effects are not judged.
 	Effects func(streams.Recorded) (Asks, error)
+	// Accept is the product's acceptance rule, held against the checker's own. Nil: streams.Acceptance.Accept.
+	Accept func(streams.Acceptance, streams.Mark) (streams.Acceptance, bool)
 	// Faults are what other checks found (read models, writer states); they join the verdict.
 	Faults []Fault
 }
@@ -92,8 +95,7 @@ type Verdict struct {
 
 // Check judges. It never stops at the first fault.
 func Check(e Evidence) Verdict {
-	c := &check{Evidence: e, by: map[streams.CommandKey]*Entry{}, at: map[spot]*streams.Recorded{}, heads: map[domain.Scope]uint64{}, last: map[streams.StreamKey]uint64{}}
-	c.Verdict.Faults = slices.Clone(e.Faults)
+	c := newCheck(e)
 	if len(e.Logs) < 2 {
 		c.fault(LogStable, "the log was read %d times, and twice is the least", len(e.Logs))
 	}
@@ -115,6 +117,18 @@ func Check(e Evidence) Verdict {
 		c.deliveries()
 	}
 	return c.Verdict
+}
+
+func newCheck(e Evidence) *check {
+	c := &check{
+		Evidence: e, by: map[streams.CommandKey]*Entry{}, at: map[spot]*streams.Recorded{},
+		heads: map[domain.Scope]uint64{}, last: map[streams.StreamKey]uint64{},
+	}
+	if c.Accept == nil {
+		c.Accept = streams.Acceptance.Accept
+	}
+	c.Verdict.Faults = slices.Clone(e.Faults)
+	return c
 }
 
 // check is one judgement under way.
@@ -196,7 +210,7 @@ func (v Verdict) Table() string {
 // Laws are all of them, in the order in which a report names them.
 func Laws() []Law {
 	return []Law{
-		LogWhole, LogStable, LogReadable, Rule, Placed, OneCommit, Versions, Positions, Chain, EventIDs, Clock,
+		LogWhole, LogStable, LogReadable, Rule, Placed, InOrder, OneCommit, Versions, Positions, Chain, EventIDs, Clock,
 		Acknowledged, Phantom, SameAnswer, RealTime, Unbroken, OneOutcome, StatesFold, ReadModels, Moved,
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -29,8 +30,12 @@ type Entry struct {
 	Counts bool
 	// Broken says why a record that has a mark can't be read, or where it contradicts itself.
 	Broken string
-	// Commit is set for a commit that can be read. Sealed bytes are left out.
+	// Commit is set for a commit, sealed bytes left out. Of one whose body can't be read it is what the headers say.
 	Commit *streams.Commit
+	// unread are the streams of a commit whose body can't be read.
+	unread []domain.Stream
+	// Events are the digests of the commit's events as they stand in the log, sealed bytes and all.
+	Events [][sha256.Size]byte
 	// Position is that of the scope afterwards, as the headers give it, from which askers answer.
 	Position uint64
 }
@@ -51,7 +56,7 @@ type body struct {
 	CorrelationID string            `json:"correlation_id"`
 	CausationID   string            `json:"causation_id"`
 	Rejected      *domain.Rejection `json:"rejected"`
-	Events        []event           `json:"events"`
+	Events        []json.RawMessage `json:"events"`
 }
 
 type event struct {
@@ -82,32 +87,61 @@ func entry(r *kgo.Record) Entry {
 	}
 	var b body
 	if err := json.Unmarshal(r.Value, &b); err != nil || b.V != 1 {
-		e.Broken = fmt.Sprintf("format %d: %v", b.V, err)
-		return e
+		return e.unreadable(r, fmt.Sprintf("format %d: %v", b.V, err))
 	}
 	said := streams.Mark{Sort: streams.Sort(b.Kind), Era: b.Era, Lead: b.Lead, Writer: b.Writer}
 	if said.Sort == streams.SortCommit {
 		said.CommandOffset, said.After = b.CommandOffset, streams.CommandPlace{Era: int(b.After[0]), Offset: b.After[1]}
 	}
 	if said != e.Mark {
-		e.Broken = fmt.Sprintf("its headers say %+v, its body %+v", e.Mark, said)
-		return e
+		return e.unreadable(r, fmt.Sprintf("its headers say %+v, its body %+v", e.Mark, said))
 	}
 	if said.Sort == streams.SortCommit {
-		e.Commit = b.commit(e)
+		if e.Commit, err = b.commit(&e); err != nil {
+			return e.unreadable(r, err.Error())
+		}
 		e.Broken = e.headers(r)
 	}
 	return e
 }
 
-func (b *body) commit(e Entry) *streams.Commit {
+// unreadable takes what the headers say for a body that can't be read.
+func (e Entry) unreadable(r *kgo.Record, why string) Entry {
+	e.Broken = why
+	if e.Mark.Sort != streams.SortCommit {
+		return e
+	}
+	h, err := kafka.ReadHeaders(r.Headers)
+	if err != nil {
+		return e
+	}
+	a := h.Answer
+	e.Position, e.Events = a.Position, nil
+	e.Commit = &streams.Commit{
+		Era: e.Mark.Era, Lead: e.Mark.Lead, Writer: e.Mark.Writer, CommandOffset: e.Mark.CommandOffset, After: e.Mark.After,
+		Scope: a.Scope, CommandID: a.CommandID, Fingerprint: a.Fingerprint, DecidedAt: a.DecidedAt, Rejected: a.Rejected,
+		Place: streams.Place{Partition: e.Partition, Offset: e.Offset},
+	}
+	e.unread = []domain.Stream{}
+	for _, head := range a.Heads {
+		e.unread = append(e.unread, head.Stream)
+	}
+	return e
+}
+
+func (b *body) commit(e *Entry) (*streams.Commit, error) {
 	c := &streams.Commit{
 		Era: b.Era, Lead: b.Lead, Writer: b.Writer, CommandOffset: b.CommandOffset, After: e.Mark.After,
 		Scope: domain.Scope(b.Scope), CommandID: b.CommandID, Fingerprint: b.Fingerprint, DecidedAt: b.DecidedAt,
 		Actor: raw(b.Actor), CorrelationID: b.CorrelationID, CausationID: b.CausationID, Rejected: b.Rejected,
 		Place: streams.Place{Partition: e.Partition, Offset: e.Offset},
 	}
-	for i, v := range b.Events {
+	for i, text := range b.Events {
+		var v event
+		if err := json.Unmarshal(text, &v); err != nil {
+			return nil, err
+		}
+		e.Events = append(e.Events, sha256.Sum256(text))
 		c.Events = append(c.Events, streams.Recorded{
 			ID: v.ID, Scope: c.Scope, Stream: domain.Stream(v.Stream), Version: v.Version, Position: v.Position,
 			Type: v.Type, Schema: v.Schema, At: c.DecidedAt, Actor: c.Actor, Data: raw(v.Data),
@@ -116,7 +150,7 @@ func (b *body) commit(e Entry) *streams.Commit {
 			Place: streams.Place{Partition: e.Partition, Offset: e.Offset, Index: i},
 		})
 	}
-	return c
+	return c, nil
 }
 
 func raw(m json.RawMessage) json.RawMessage {
@@ -139,7 +173,7 @@ func (e *Entry) headers(r *kgo.Record) string {
 		return fmt.Sprintf("key or headers name another command than %s of %s", c.CommandID, c.Scope)
 	case a.DecidedAt != c.DecidedAt:
 		return "headers and body were decided at different times"
-	case fmt.Sprint(a.Rejected) != fmt.Sprint(c.Rejected):
+	case !sameRejection(a.Rejected, c.Rejected):
 		return fmt.Sprintf("the headers answer %v, the body %v", a.Rejected, c.Rejected)
 	case c.Rejected != nil && len(c.Events) > 0:
 		return "a rejection with events"
@@ -149,6 +183,13 @@ func (e *Entry) headers(r *kgo.Record) string {
 		return fmt.Sprintf("the headers answer %v, the body %v", a.Heads, heads(c))
 	}
 	return ""
+}
+
+func sameRejection(a, b *domain.Rejection) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Code == b.Code && a.Reason == b.Reason && maps.Equal(a.Numbers, b.Numbers)
 }
 
 // heads are the streams of a commit and their versions afterwards.

@@ -31,6 +31,8 @@ type plot struct {
 	hashes    map[streams.StreamKey][]byte
 	// change is applied to the next commit before it is encoded.
 	change func(*streams.Commit)
+	// hashBefore is for who plants a fault.
+	hashBefore []byte
 }
 
 func newPlot(t *testing.T) *plot {
@@ -46,6 +48,40 @@ func (p *plot) append(key string, headers []kgo.RecordHeader, value []byte) *kgo
 	r := &kgo.Record{Topic: "cairn.log", Key: []byte(key), Headers: headers, Value: value, Offset: int64(len(p.records))}
 	p.records = append(p.records, r)
 	return r
+}
+
+// chain hashes a changed commit's events anew.
+func (p *plot) chain(c *streams.Commit) {
+	for i := range c.Events {
+		e := &c.Events[i]
+		prev := p.hashBefore
+		if prev == nil {
+			prev = codec.Genesis(e.Stream)
+		}
+		e.Hash = codec.Chain(prev, *e)
+		p.hashes[streams.StreamKey{Scope: c.Scope, Stream: e.Stream}] = e.Hash
+	}
+}
+
+const time10 = 10 * time.Second
+
+func of(stream domain.Stream) streams.StreamKey { return streams.StreamKey{Scope: ann, Stream: stream} }
+
+func setHeader(r *kgo.Record, name, value string) {
+	for i := range r.Headers {
+		if r.Headers[i].Key == name {
+			r.Headers[i].Value = []byte(value)
+		}
+	}
+}
+
+// decided is the time in a commit.
+func decided(r *kgo.Record) string {
+	c, err := codec.DecodeCommit(r.Value)
+	if err != nil {
+		panic(err)
+	}
+	return c.DecidedAt
 }
 
 func (p *plot) leads(writer string) {

@@ -36,7 +36,7 @@ func (c *check) answers() {
 			c.fault(Acknowledged, "%s was told %s, and command %s of %s is not in the log", o.client, o.told(), key.ID, key.Scope)
 			continue
 		}
-		if !c.voided(e) {
+		if !c.voided(e) && e.unread == nil {
 			c.compare(o, e)
 		}
 		if before := first[key]; before == nil {

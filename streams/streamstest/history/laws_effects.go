@@ -111,7 +111,13 @@ func (c *check) asks(v streams.Recorded, a Asks, all map[effectKey]*effectLife, 
 		}
 	}
 	for _, id := range a.Starts {
-		if l := open[v.Scope][id]; l != nil {
+		switch l := open[v.Scope][id]; {
+		case l == nil:
+			c.fault(OneOutcome, "event %s begins effect %s of %s, which is not open", v.ID, id, v.Scope)
+		case l.started:
+			c.Verdict.Repeated++
+			c.fault(OneOutcome, "event %s begins effect %s of %s a second time", v.ID, id, v.Scope)
+		default:
 			l.started = true
 		}
 	}

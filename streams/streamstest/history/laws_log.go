@@ -61,7 +61,7 @@ func (c *check) records() {
 			offset = e.Offset
 			counts := false
 			if !e.Stray {
-				product, counts = product.Accept(e.Mark)
+				product, counts = c.Accept(product, e.Mark)
 			}
 			if counts != e.Counts {
 				c.fault(Rule, "partition %d, offset %d: the product counts it: %v, the checker: %v", p, e.Offset, counts, e.Counts)
@@ -99,6 +99,13 @@ func (c *check) commits() {
 	}
 	c.log.each(func(e *Entry) bool {
 		c.Verdict.Commits++
+		want := int64(0)
+		if e.Mark.After.Era == e.Mark.Era {
+			want = e.Mark.After.Offset + 1
+		}
+		if e.Mark.CommandOffset != want {
+			c.fault(InOrder, "partition %d, offset %d decides command %d of era %d, and %d is the next", e.Partition, e.Offset, e.Mark.CommandOffset, e.Mark.Era, want)
+		}
 		if m := e.Commit; m.CommandID != "" || m.Scope != "" {
 			c.commit(e, f)
 		} else if len(m.Events) > 0 {
@@ -129,9 +136,14 @@ func (c *check) commit(e *Entry, f *fold) {
 	}
 	if c.voided(e) {
 		c.Verdict.Voided++
+	}
+	if c.voided(e) || e.unread != nil {
 		f.scopes[m.Scope] = true
 		for _, v := range m.Events {
 			f.streams[streams.StreamKey{Scope: m.Scope, Stream: v.Stream}] = true
+		}
+		for _, s := range e.unread {
+			f.streams[streams.StreamKey{Scope: m.Scope, Stream: s}] = true
 		}
 		return
 	}
