@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/cairnhq/cairn/projections"
 	"github.com/cairnhq/cairn/streams"
 )
 
@@ -67,19 +66,16 @@ func (p *Places) Store(ctx context.Context, policy string, partition int32, at s
 	return nil
 }
 
-// lockSpace is the first half of the advisory locks by which processes share out partitions: "cpol".
-const lockSpace = 0x63706f6c
-
-// Hold runs do for each partition that no other process holds, until ctx ends; then it waits for all of them. A lock
+// Hold runs do for each partition of a policy that no other process holds, until ctx ends; then it waits for all of them. A lock
 // that is lost, with the database session that holds it, ends what ran under it, and all are tried anew. The locks
 // save work, no more: a policy's commands have ids that make a second run harmless.
-func (p *Places) Hold(ctx context.Context, partitions int32, do func(ctx context.Context, partition int32) error) error {
+func (p *Places) Hold(ctx context.Context, policy string, partitions int32, do func(ctx context.Context, partition int32) error) error {
 	for {
-		err := p.session(ctx, partitions, do)
+		err := p.session(ctx, policy, partitions, do)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		p.log.Warn("the policies lost their database session and begin again", "error", err)
+		p.log.Warn("a policy lost its database session and begins again", "policy", policy, "error", err)
 		timer := time.NewTimer(time.Second)
 		select {
 		case <-ctx.Done():
@@ -91,7 +87,7 @@ func (p *Places) Hold(ctx context.Context, partitions int32, do func(ctx context
 }
 
 // session holds one database session and ends with it.
-func (p *Places) session(ctx context.Context, partitions int32, do func(context.Context, int32) error) (err error) {
+func (p *Places) session(ctx context.Context, policy string, partitions int32, do func(context.Context, int32) error) (err error) {
 	conn, err := pgx.ConnectConfig(ctx, p.pool.Config().ConnConfig)
 	if err != nil {
 		return fmt.Errorf("places: %w", err)
@@ -113,7 +109,7 @@ func (p *Places) session(ctx context.Context, partitions int32, do func(context.
 					continue
 				}
 				var got bool
-				if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1, $2)`, lockSpace, partition).Scan(&got); err != nil {
+				if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock(hashtextextended($1, 0))`, fmt.Sprint("cairn policy ", policy, "/", partition)).Scan(&got); err != nil {
 					return fmt.Errorf("places: claim partition %d: %w", partition, err)
 				}
 				if got {
@@ -130,6 +126,3 @@ func (p *Places) session(ctx context.Context, partitions int32, do func(context.
 	})
 	return nil
 }
-
-// Away reports whether an error says that the database can't be reached just now.
-func (p *Places) Away(err error) bool { return projections.Away(err) }
