@@ -1,0 +1,106 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/cairnhq/cairn/cmd/chaos/load"
+	"github.com/cairnhq/cairn/cmd/chaos/stage"
+)
+
+// Ring is what is injured: an installation under load.
+type Ring struct {
+	Stage *stage.Stage
+	Load  *load.Load
+	Rand  *rand.Rand
+	Log   *slog.Logger
+}
+
+// Fault is one way to injure the ring.
+type Fault struct {
+	Name string
+	// Steps are its injections, each of which returns when the ring has healed.
+	Steps []Step
+	// Apart says that it takes long, and belongs in a run only where there is time for it, or where it is asked for.
+	Apart bool
+}
+
+// Step injects a fault once. It answers how often it hit.
+type Step func(ctx context.Context, r *Ring) (hits int, err error)
+
+// Extent says how much of each fault there is.
+type Extent int
+
+// The extents.
+const (
+	Whole  Extent = iota // everything
+	Sample               // one step each, stops of 5 s
+)
+
+// All are the faults there are.
+func All(extent Extent) []Fault {
+	var all []Fault
+	for _, role := range stage.Roles() {
+		all = append(all, kills(role, extent))
+	}
+	for _, role := range stage.Roles() {
+		all = append(all, stops(role, 5*time.Second))
+	}
+	if extent == Whole {
+		for _, role := range stage.Roles() {
+			all = append(all, stops(role, 15*time.Second))
+		}
+		all = append(all, stopsOfEach(time.Minute))
+		for _, role := range stage.Roles() {
+			all = append(all, apart(stops(role, time.Minute)))
+		}
+	}
+	all = append(all, brokers(extent)...)
+	all = append(all, databases(extent)...)
+	all = append(all, sockets(extent)...)
+	all = append(all, clocks(extent)...)
+	return append(all, duplicates(extent), rolling())
+}
+
+func apart(f Fault) Fault {
+	f.Apart = true
+	return f
+}
+
+// healWithin is how long the ring may take to be whole again after an injection.
+const healWithin = 2 * time.Minute
+
+// healed waits until every process says that it can work.
+func (r *Ring) healed(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, healWithin)
+	defer cancel()
+	return r.Stage.Ready(ctx)
+}
+
+// victim is one of a role's processes.
+func (r *Ring) victim(role string) *stage.Process {
+	of := r.Stage.With(role)
+	return of[r.Rand.IntN(len(of))]
+}
+
+// between is a time from low to high.
+func (r *Ring) between(low, high time.Duration) time.Duration {
+	return low + time.Duration(r.Rand.Float64()*float64(high-low))
+}
+
+// wait returns after d, or with ctx's error when that ends.
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%d s", int(d.Seconds())) }

@@ -1,0 +1,96 @@
+package proxy
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// link is one connection, from its client through the proxy to its server.
+type link struct {
+	client, server net.Conn
+	watch          watcher // nil: none
+
+	silent atomic.Bool
+	losing atomic.Bool // the next bytes of the server end the link, and do not arrive
+	once   sync.Once
+	gone   chan struct{} // closed with both ends
+}
+
+func (l *link) silence()       { l.silent.Store(true) }
+func (l *link) isSilent() bool { return l.silent.Load() }
+
+func (l *link) close() {
+	l.once.Do(func() {
+		close(l.gone)
+		_ = l.client.Close() // a network that breaks tells nobody
+		_ = l.server.Close()
+	})
+}
+
+// run copies both ways until the link ends. Of a silent link each end goes when it goes, and the other is not told.
+func (l *link) run() {
+	var both sync.WaitGroup
+	both.Go(func() { l.upward() })
+	both.Go(func() { l.downward() })
+	both.Wait()
+	l.close()
+}
+
+// upward copies from the client to the server.
+func (l *link) upward() {
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := l.client.Read(buffer)
+		if n > 0 && !l.isSilent() {
+			what := pass
+			if l.watch != nil {
+				what = l.watch.sent(buffer[:n])
+			}
+			if what == loseIt {
+				l.close()
+				return
+			}
+			if what == loseAnswer {
+				l.losing.Store(true) // before the server can answer
+			}
+			if _, err := l.server.Write(buffer[:n]); err != nil {
+				l.end()
+				return
+			}
+		}
+		if err != nil {
+			l.end()
+			return
+		}
+	}
+}
+
+// downward copies from the server to the client.
+func (l *link) downward() {
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := l.server.Read(buffer)
+		if n > 0 && l.losing.Load() {
+			l.close()
+			return
+		}
+		if n > 0 && !l.isSilent() {
+			if _, err := l.client.Write(buffer[:n]); err != nil {
+				l.end()
+				return
+			}
+		}
+		if err != nil {
+			l.end()
+			return
+		}
+	}
+}
+
+// end closes the link, unless it is silent: then the other end is left alone until it gives up by itself.
+func (l *link) end() {
+	if !l.isSilent() {
+		l.close()
+	}
+}
