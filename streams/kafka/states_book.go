@@ -130,7 +130,7 @@ func (b *book) decode(ctx context.Context, counted []replayed) error {
 
 func (b *book) decodeOne(r *replayed) error {
 	h, err := ReadHeaders(r.record.Headers)
-	if err != nil {
+	if err != nil && !b.voided[r.record.Offset] {
 		return err
 	}
 	r.answer = h.Answer
@@ -144,7 +144,7 @@ func (b *book) decodeOne(r *replayed) error {
 		return nil
 	}
 	if r.commit, err = codec.DecodeCommit(r.record.Value); err != nil {
-		return err
+		return &Defect{Partition: b.partition, Offset: r.record.Offset, Reason: err.Error()}
 	}
 	r.events = make([]any, len(r.commit.Events))
 	for i, e := range r.commit.Events {
@@ -202,6 +202,10 @@ func (b *book) add(r *replayed, now time.Time) error {
 			scope.erased = scope.erased || e.Type == erasure
 		}
 		b.scopes.replace(c.Scope, scope)
+	}
+	if b.voided[r.record.Offset] {
+		scope, _ := b.scopes.get(c.Scope)
+		r.answer.Position = scope.position // that in its headers is as wrong as its events
 	}
 	b.ids.add(r.answer, streams.CommandPlace{Era: r.mark.Era, Offset: r.mark.CommandOffset}, now)
 	return nil

@@ -33,7 +33,8 @@ type Defect struct {
 
 // Error names the record.
 func (d *Defect) Error() string {
-	return fmt.Sprintf("the commit at offset %d of log partition %d is not what a writer may write: %s", d.Offset, d.Partition, d.Reason)
+	return fmt.Sprintf("the commit at offset %d of log partition %d is not what a writer may write: %s; `cairn log void %d %d --reason …` lets everybody step over it",
+		d.Offset, d.Partition, d.Reason, d.Partition, d.Offset)
 }
 
 // Tailer implements streams.Tailer. Each Tail has a client of its own.
@@ -146,15 +147,17 @@ func (t *Tailer) Tail(ctx context.Context, partition int32, from streams.Checkpo
 			if b.Next, mark, counts = accept(b.Next, r); !counts || mark.Sort != streams.SortCommit {
 				continue
 			}
-			commit, err := decodeCounted(r, mark)
-			if err != nil {
-				return err
-			}
+			commit := voidedCommit(r, mark)
 			if voided[r.Offset] {
-				commit.Events, commit.Rejected = nil, nil
 				watch.forget(commit.Scope)
-			} else if reason := watch.check(commit); reason != "" && !safety.Off(safety.Positions) {
-				return &Defect{Partition: partition, Offset: r.Offset, Reason: reason}
+			} else {
+				var err error
+				if commit, err = decodeCounted(r, mark); err != nil {
+					return err
+				}
+				if reason := watch.check(commit); reason != "" && !safety.Off(safety.Positions) {
+					return &Defect{Partition: partition, Offset: r.Offset, Reason: reason}
+				}
 			}
 			b.Commits = append(b.Commits, *commit)
 		}
@@ -236,6 +239,19 @@ func decodeCounted(r *kgo.Record, mark streams.Mark) (*streams.Commit, error) {
 	}
 	codec.Locate(&commit, r.Partition, r.Offset)
 	return &commit, nil
+}
+
+// voidedCommit is a counted record without events, as one that was voided counts: its body may be anything.
+func voidedCommit(r *kgo.Record, mark streams.Mark) *streams.Commit {
+	commit := &streams.Commit{
+		Era: mark.Era, Lead: mark.Lead, Writer: mark.Writer, CommandOffset: mark.CommandOffset, After: mark.After,
+		Place: streams.Place{Partition: r.Partition, Offset: r.Offset},
+	}
+	if h, err := ReadHeaders(r.Headers); err == nil {
+		commit.Scope, commit.CommandID, commit.Fingerprint = h.Answer.Scope, h.Answer.CommandID, h.Answer.Fingerprint
+		commit.DecidedAt = h.Answer.DecidedAt
+	}
+	return commit
 }
 
 // positions watches that each scope's positions are the next ones.

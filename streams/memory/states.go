@@ -137,3 +137,15 @@ func (s *States) PutBack(ctx context.Context, flushes []streams.Flush) error {
 	s.checkpoints, s.states, s.scopes, s.answers = old.checkpoints, old.states, old.scopes, old.answers
 	return nil
 }
+
+// Migrated is a copy of the store with other checkpoints, by partition, as a migration of the log leaves it.
+func (s *States) Migrated(ends []streams.Checkpoint) *States {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	moved := NewStates()
+	moved.states, moved.scopes, moved.answers = maps.Clone(s.states), maps.Clone(s.scopes), maps.Clone(s.answers)
+	for p, end := range ends {
+		moved.checkpoints[int32(p)] = end
+	}
+	return moved
+}
