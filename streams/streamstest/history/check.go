@@ -20,7 +20,7 @@ const (
 	LogReadable  Law = "log readable"      // what counts can be decoded, and its headers say what its body says
 	Rule         Law = "acceptance rule"   // the product counts the same records as the checker
 	Placed       Law = "placed"            // a scope lies in its partition
-	InOrder      Law = "commands in order" // each is decided, none is passed over
+	InOrder      Law = "commands in order" // of their topic
 	OneCommit    Law = "one commit a command"
 	Versions     Law = "versions contiguous" // of each stream: 1, 2, 3 …
 	Positions    Law = "positions contiguous"

@@ -47,8 +47,8 @@ func TestWhatIsWrongInTheLogIsFound(t *testing.T) {
 			}
 		}, []history.Law{history.EventIDs}},
 		"time that runs backwards": {func(p *plot) { p.now = p.now.Add(-time10) }, []history.Law{history.Clock}},
-		"a command passed over": {func(p *plot) {
-			p.change = func(c *streams.Commit) { c.CommandOffset += 2 }
+		"a command decided out of order": {func(p *plot) {
+			p.change = func(c *streams.Commit) { c.CommandOffset-- }
 		}, []history.Law{history.InOrder}},
 		"events of no command": {func(p *plot) {
 			p.change = func(c *streams.Commit) { c.Scope, c.CommandID = "", "" }
