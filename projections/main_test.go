@@ -14,15 +14,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/cairnhq/cairn/projections"
-	"github.com/cairnhq/cairn/projections/devices"
-	"github.com/cairnhq/cairn/projections/erasures"
-	"github.com/cairnhq/cairn/projections/events"
 	"github.com/cairnhq/cairn/projections/logtest"
-	"github.com/cairnhq/cairn/projections/openeffects"
 	"github.com/cairnhq/cairn/projections/pgtest"
-	"github.com/cairnhq/cairn/projections/runs"
-	"github.com/cairnhq/cairn/projections/threads"
-	"github.com/cairnhq/cairn/projections/timers"
+	"github.com/cairnhq/cairn/projections/projectionstest"
 	"github.com/cairnhq/cairn/streams"
 )
 
@@ -34,15 +28,10 @@ func TestMain(m *testing.M) {
 }
 
 // models are all read models of the program.
-func models(pool *pgxpool.Pool) []projections.Projector {
-	return []projections.Projector{
-		events.New(pool).Projector(), threads.New(pool).Projector(), runs.New(pool).Projector(), devices.New(pool).Projector(),
-		openeffects.New(pool).Projector(), timers.New(pool).Projector(), erasures.New(pool).Projector(),
-	}
-}
+func models(pool *pgxpool.Pool) []projections.Projector { return projectionstest.Projectors(pool) }
 
 // tables are what they fill.
-var tables = []string{"events", "threads", "runs", "devices", "open_effects", "timers", "erasures"}
+var tables = projectionstest.Tables()
 
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)

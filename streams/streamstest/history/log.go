@@ -151,3 +151,17 @@ func (l *Log) each(yield func(*Entry) bool) {
 		}
 	}
 }
+
+// At is what a reader must remember that has read a partition up to an offset.
+func (l *Log) At(partition int32, next int64) streams.Acceptance {
+	now := streams.Acceptance{After: streams.CommandPlace{Offset: -1}}
+	for _, e := range l.Partitions[partition] {
+		if e.Offset >= next {
+			break
+		}
+		if !e.Stray {
+			now, _ = count(now, e.Mark)
+		}
+	}
+	return now
+}

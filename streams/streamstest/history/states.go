@@ -50,15 +50,7 @@ func States(ctx context.Context, e Evidence, states streams.States, schema *code
 
 // checkpoint: what a writer remembers is what the log says up to there.
 func (c *check) checkpoint(p int, at streams.Checkpoint) {
-	now := streams.Acceptance{After: streams.CommandPlace{Offset: -1}}
-	for _, e := range c.log.Partitions[p] {
-		if e.Offset >= at.Next {
-			break
-		}
-		if !e.Stray {
-			now, _ = count(now, e.Mark)
-		}
-	}
+	now := c.log.At(int32(p), at.Next)
 	switch {
 	case at.Next > c.log.Ends[p]:
 		c.fault(StatesFold, "partition %d was stored up to %d, and the log ends at %d", p, at.Next, c.log.Ends[p])

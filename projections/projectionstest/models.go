@@ -1,0 +1,51 @@
+package projectionstest
+
+import (
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/cairnhq/cairn/projections"
+	"github.com/cairnhq/cairn/projections/devices"
+	"github.com/cairnhq/cairn/projections/erasures"
+	"github.com/cairnhq/cairn/projections/events"
+	"github.com/cairnhq/cairn/projections/openeffects"
+	"github.com/cairnhq/cairn/projections/runs"
+	"github.com/cairnhq/cairn/projections/threads"
+	"github.com/cairnhq/cairn/projections/timers"
+)
+
+// Model is a read model and the tables that it fills.
+type Model struct {
+	Projector projections.Projector
+	Tables    []string
+}
+
+// Models are all read models of the program, on a pool.
+func Models(pool *pgxpool.Pool) []Model {
+	return []Model{
+		{events.New(pool).Projector(), []string{"events"}},
+		{threads.New(pool).Projector(), []string{"threads"}},
+		{runs.New(pool).Projector(), []string{"runs"}},
+		{devices.New(pool).Projector(), []string{"devices"}},
+		{openeffects.New(pool).Projector(), []string{"open_effects"}},
+		{timers.New(pool).Projector(), []string{"timers"}},
+		{erasures.New(pool).Projector(), []string{"erasures"}},
+	}
+}
+
+// Projectors are those of Models.
+func Projectors(pool *pgxpool.Pool) []projections.Projector {
+	var all []projections.Projector
+	for _, m := range Models(pool) {
+		all = append(all, m.Projector)
+	}
+	return all
+}
+
+// Tables are all tables of Models: what can be thrown away and comes out equal.
+func Tables() []string {
+	var all []string
+	for _, m := range Models(nil) {
+		all = append(all, m.Tables...)
+	}
+	return all
+}
