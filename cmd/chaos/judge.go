@@ -24,7 +24,8 @@ import (
 const restWithin = 3 * time.Minute
 
 // judge waits until everything has come to rest, reads everything there is, and judges.
-func judge(ctx context.Context, s *stage.Stage, l *load.Load, recorder *history.Recorder, r *report, log *slog.Logger) error {
+func judge(ctx context.Context, m *models, l *load.Load, recorder *history.Recorder, r *report, log *slog.Logger) error {
+	s := m.stage
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	if err := s.Ready(ctx); err != nil {
@@ -66,9 +67,13 @@ func judge(ctx context.Context, s *stage.Stage, l *load.Load, recorder *history.
 	for _, open := range l.Undecided() {
 		found = append(found, history.Fault{Law: history.Acknowledged, Detail: "never decided: " + open})
 	}
-	r.Verdict = history.Check(history.Evidence{
-		History: recorder, Logs: logs, Invoked: byClients, Rest: rest, Effects: history.EffectsOf(schema), Faults: found,
-	})
+	evidence := history.Evidence{History: recorder, Logs: logs, Invoked: byClients, Rest: rest, Effects: history.EffectsOf(schema)}
+	more, err := m.judge(ctx, evidence, schema)
+	if err != nil {
+		return err
+	}
+	evidence.Faults = append(found, more...)
+	r.Verdict = history.Check(evidence)
 	r.count(l, recorder, logs[1])
 	r.Seconds, r.Ended, r.Notes, r.Laws = time.Since(r.Began).Seconds(), s.Ended(), l.Notes(), map[string]int{}
 	for _, law := range history.Laws() {

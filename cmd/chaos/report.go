@@ -49,7 +49,7 @@ type span struct{ from, to time.Time }
 func (s span) has(t time.Time) bool { return !t.Before(s.from) && t.Before(s.to) }
 
 // quiet is a while without a fault, to compare with.
-func (r *report) quiet(ctx context.Context, d time.Duration, _ *load.Load, _ *history.Recorder) {
+func (r *report) quiet(ctx context.Context, d time.Duration) {
 	from := time.Now()
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -118,23 +118,25 @@ func (c *runCmd) run(ctx context.Context, dir string, log *slog.Logger) (_ *repo
 	defer rest()
 	r := &report{Seed: c.Seed, Brokers: c.Brokers, Began: time.Now()}
 	ring := &faults.Ring{Stage: s, Load: l, Rand: rand.New(rand.NewPCG(c.Seed, 0)), Log: log} //nolint:gosec // no secret
-	if err := c.injure(ctx, ring, r, recorder); err != nil {
+	m := &models{stage: s, log: log}
+	if err := c.injure(ctx, ring, m, r); err != nil {
 		return nil, err
 	}
 	log.Info("no more faults: clients settle what is open")
 	rest()
 	loading.Wait()
-	return r, judge(ctx, s, l, recorder, r, log)
+	return r, judge(ctx, m, l, recorder, r, log)
 }
 
 // injure injects faults: each once, then others for as long as there is time.
-func (c *runCmd) injure(ctx context.Context, ring *faults.Ring, r *report, recorder *history.Recorder) error {
+func (c *runCmd) injure(ctx context.Context, ring *faults.Ring, m *models, r *report) error {
 	deadline := time.Now().Add(time.Duration(c.Seconds) * time.Second)
 	round := c.chosen()
 	if len(round) == 0 {
 		return fmt.Errorf("no fault has %q in its name: see `chaos list`", c.Fault)
 	}
-	r.quiet(ctx, 3*time.Second, ring.Load, recorder)
+	r.quiet(ctx, 3*time.Second)
+	done := 0
 	for first := true; ctx.Err() == nil; first = false {
 		ring.Rand.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
 		for _, f := range round {
@@ -148,6 +150,11 @@ func (c *runCmd) injure(ctx context.Context, ring *faults.Ring, r *report, recor
 					return fmt.Errorf("%s: %w", f.Name, err)
 				}
 				r.add(f.Name, hits, span{from, time.Now()})
+			}
+			if done++; len(m.taken) < dumps && done >= (len(m.taken)+1)*len(round)/(dumps+1) {
+				if err := m.take(ctx, "after "+f.Name); err != nil {
+					return err
+				}
 			}
 		}
 		if c.Sample || time.Now().After(deadline) {
