@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/olahol/melody"
@@ -27,6 +28,7 @@ type Config struct {
 	Schema   *codec.Schema
 	Events   Events
 	Effects  Effects
+	Runs     Runs // nil: a device is given its calls at once, whatever waited for it
 	Work     Work
 	Waiter   Changes
 	Accounts Verifier
@@ -47,6 +49,8 @@ type Timing struct {
 	Write time.Duration // until a client has taken what is written: 10 s
 	Drain time.Duration // for what is in hand when the gateway stops: 5 s
 	Sweep time.Duration // between looks at open calls that nothing announced: 5 s
+	// Resume is how long a device's calls wait until the policy has resumed the runs that waited for it: 30 s.
+	Resume time.Duration
 }
 
 func (t Timing) withDefaults() Timing {
@@ -54,6 +58,7 @@ func (t Timing) withDefaults() Timing {
 		Hello: cmp.Or(t.Hello, 15*time.Second), Ping: cmp.Or(t.Ping, 30*time.Second), Pong: cmp.Or(t.Pong, 10*time.Second),
 		Write: cmp.Or(t.Write, 10*time.Second),
 		Drain: cmp.Or(t.Drain, 5*time.Second), Sweep: cmp.Or(t.Sweep, 5*time.Second),
+		Resume: cmp.Or(t.Resume, 30*time.Second),
 	}
 }
 
@@ -71,8 +76,11 @@ type Gateway struct {
 	erased   string // wire name
 	woken    chan struct{}
 	arriving sync.Mutex
-	life     context.Context //nolint:containedctx // ends when Run does; what outlives a socket belongs to it
-	die      context.CancelFunc
+	// awaiting counts the sockets whose device may have calls that wait for a policy.
+	awaiting  atomic.Int64
+	sightings sightings
+	life      context.Context //nolint:containedctx // ends when Run does; what outlives a socket belongs to it
+	die       context.CancelFunc
 }
 
 // New makes a gateway. Its Run must be called, and returns when all that the gateway started has stopped.

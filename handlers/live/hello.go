@@ -91,7 +91,9 @@ func (s *session) present(h *hello) {
 		return
 	}
 	s.gateway.online(s, h)
+	s.gateway.hold(s, h)
 	s.gateway.introduce(s, h)
+	s.gateway.see(s, h)
 }
 
 // admit refuses where the user sends too much.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/projections/openeffects"
+	"github.com/cairnhq/cairn/projections/runs"
 	"github.com/cairnhq/cairn/projections/work"
 	"github.com/cairnhq/cairn/streams"
 )
@@ -26,6 +27,13 @@ type Events interface {
 type Changes interface {
 	// Changed is closed when the model changes next.
 	Changed(model string) <-chan struct{}
+	// Wait returns when the models have a position.
+	Wait(ctx context.Context, p streams.Position, models ...string) error
+}
+
+// Runs are the runs that wait for a device (projections/runs).
+type Runs interface {
+	Waiting(ctx context.Context, scope domain.Scope, device string) ([]runs.Run, error)
 }
 
 // Effects are the open effects and their claims (projections/openeffects).

@@ -97,19 +97,22 @@ func (g *Gateway) touch(ctx context.Context) error {
 
 // observe sees every commit: calls that have their outcome, and accounts that are erased.
 func (g *Gateway) observe(c streams.Commit) {
-	waiting := g.calls.any(c.Scope)
+	waiting, awaiting := g.calls.any(c.Scope), g.awaiting.Load() > 0
 	for _, r := range c.Events {
 		if r.Type == g.erased {
 			for _, s := range g.sessions.ofScope(c.Scope) {
 				s.close(closePolicy, "the account was erased")
 			}
 		}
-		if !waiting {
+		if !waiting && !awaiting {
 			continue
 		}
 		event, err := g.Schema.Decode(r)
 		if err != nil {
 			continue // of a newer release: it closes nothing that this one opened
+		}
+		if awaiting {
+			g.resumedBy(c.Scope, event)
 		}
 		var ids []string
 		var group string

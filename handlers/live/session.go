@@ -48,12 +48,15 @@ type session struct {
 	malformed int                 // in a row; the reader's
 	unknown   map[string]struct{} // unknown types that were answered; the reader's
 
-	presenting sync.Mutex // one hello becomes known at a time
+	presenting sync.Mutex    // one hello becomes known at a time
+	ready      atomic.Bool   // its device is given its calls
+	resumed    chan struct{} // nothing is awaited any more
 
 	mu       sync.Mutex
 	hello    *hello // nil: not said yet
 	deadline *time.Timer
 	requests requests
+	awaited  map[string]bool // runs that waited for the device and were not resumed yet
 }
 
 type closing struct {
@@ -65,6 +68,7 @@ func (g *Gateway) newSession(who accounts.Principal) *session {
 	s := &session{
 		gateway: g, id: "socket-" + rand.Text(), scope: who.Scope, user: who.UserID,
 		outbox: newOutbox(), unknown: map[string]struct{}{}, requests: newRequests(),
+		resumed: make(chan struct{}, 1),
 	}
 	s.conn = &conn{within: g.Timing.Write, guard: guard{limit: maxFrame, oversized: s.oversized}}
 	s.ctx, s.cancel = context.WithCancel(g.life)

@@ -80,11 +80,17 @@ func (t *sessions) of(key deviceKey) *session {
 	return t.devices[key]
 }
 
-// here are the devices whose newest socket is here.
+// here are the devices whose newest socket is here and may have its calls.
 func (t *sessions) here() []deviceKey {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.Collect(maps.Keys(t.devices))
+	keys := make([]deviceKey, 0, len(t.devices))
+	for key, s := range t.devices {
+		if s.ready.Load() {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // ofScope are the sockets of a user.

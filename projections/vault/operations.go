@@ -49,10 +49,13 @@ func (v *Vault) Voids(ctx context.Context, era int) ([]Void, error) {
 	return voids, nil
 }
 
-// PolicyBegin is the log offset at which a policy began in a partition: next, the first time it is asked.
+// PolicyBegin is the log offset at which a policy began in a partition: next, the first time it is asked. In a log that
+// was moved since, it is the first record: nothing that lay before the policy's place on the day of the move is left out.
 func (v *Vault) PolicyBegin(ctx context.Context, policy string, era int, partition int32, next int64) (int64, error) {
 	if _, err := v.exec(ctx, `
-		INSERT INTO policy_begins (policy, era, partition, next_offset, began_at) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
+		INSERT INTO policy_begins (policy, era, partition, next_offset, began_at)
+		VALUES ($1, $2, $3, CASE WHEN EXISTS (SELECT 1 FROM policy_begins WHERE policy = $1 AND era < $2) THEN 0 ELSE $4::bigint END, $5)
+		ON CONFLICT DO NOTHING`,
 		policy, era, partition, next, v.now()); err != nil {
 		return 0, err
 	}

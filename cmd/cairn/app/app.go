@@ -137,6 +137,9 @@ func (a *App) start(ctx context.Context) error {
 	if err := a.startEffects(ctx); err != nil {
 		return err
 	}
+	if err := a.startPolicies(ctx); err != nil {
+		return err
+	}
 	a.startGateway()
 	return a.serve(listener)
 }
@@ -360,7 +363,7 @@ func (a *App) startGateway() {
 	}
 	a.gateway = live.New(live.Config{
 		Asker: a.asker, Tailer: a.tailer, Live: a.live, Keys: a.vault, Schema: a.schema, Events: a.events,
-		Effects: a.effects, Work: a.work, Waiter: a.waiter, Accounts: a.accounts, Admit: newAdmission(a.config).admit,
+		Effects: a.effects, Runs: a.runs, Work: a.work, Waiter: a.waiter, Accounts: a.accounts, Admit: newAdmission(a.config).admit,
 		Version: a.version, Now: a.config.Now, Log: a.log,
 	})
 	a.life.start("gateway", a.gateway.Run)

@@ -62,11 +62,12 @@ const (
 	RoleProjector = "projector"
 	RoleGateway   = "gateway"
 	RoleEffects   = "effects"
+	RolePolicies  = "policies"
 )
 
 // AllRoles is what `cairn dev` plays.
 func AllRoles() []string {
-	return []string{RoleAPI, RoleWriter, RoleProjector, RoleGateway, RoleEffects}
+	return []string{RoleAPI, RoleWriter, RoleProjector, RoleGateway, RoleEffects, RolePolicies}
 }
 
 func (c Config) has(role string) bool { return slices.Contains(c.Roles, role) }
