@@ -1,10 +1,12 @@
 package projections
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -22,7 +24,11 @@ type EngineConfig struct {
 	Tailer     streams.Tailer
 	Schema     *codec.Schema
 	Projectors []Projector
-	Log        *slog.Logger
+	// Era is that of the log. A checkpoint of a later one belongs to the log's copy elsewhere, and is never moved. Zero: any.
+	Era int
+	// Session is how long an engine that stands still keeps its partitions from others. Zero: 10 s.
+	Session time.Duration
+	Log     *slog.Logger
 }
 
 // Engine feeds the read models from the log.
@@ -33,6 +39,7 @@ func NewEngine(cfg EngineConfig) *Engine {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	cfg.Session = cmp.Or(cfg.Session, 10*time.Second)
 	return &Engine{cfg: cfg}
 }
 
@@ -78,7 +85,11 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // session holds one database session, whose locks say which partitions are ours, and ends with it.
 func (e *Engine) session(ctx context.Context) (err error) {
-	conn, err := pgx.ConnectConfig(ctx, e.cfg.Pool.Config().ConnConfig)
+	config := e.cfg.Pool.Config().ConnConfig
+	// A process that stands still (stopped, swapped out, its machine paused) must not keep its partitions from others:
+	// the server ends a session of which nothing is heard, and its locks with it.
+	config.RuntimeParams["idle_session_timeout"] = strconv.Itoa(int(e.cfg.Session.Milliseconds()))
+	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return fmt.Errorf("projections: %w", err)
 	}
@@ -89,7 +100,7 @@ func (e *Engine) session(ctx context.Context) (err error) {
 	}()
 	held := map[int32]bool{}
 	group.Go(func() error {
-		tick := time.NewTicker(time.Second)
+		tick := time.NewTicker(min(time.Second, e.cfg.Session/4))
 		defer tick.Stop()
 		for {
 			if err := e.claim(ctx, conn, group, held); err != nil {
@@ -106,8 +117,11 @@ func (e *Engine) session(ctx context.Context) (err error) {
 	return nil
 }
 
-// claim takes the partitions that are free, and proves that the session lives.
-func (e *Engine) claim(ctx context.Context, conn *pgx.Conn, group *errgroup.Group, held map[int32]bool) error {
+// claim takes the partitions that are free, and proves that the session lives: a half-open connection says nothing, and
+// the locks it seems to hold may be another's by now.
+func (e *Engine) claim(life context.Context, conn *pgx.Conn, group *errgroup.Group, held map[int32]bool) error {
+	ctx, cancel := context.WithTimeout(life, e.cfg.Session/2)
+	defer cancel()
 	if err := conn.Ping(ctx); err != nil {
 		return fmt.Errorf("projections: %w", err)
 	}
@@ -121,7 +135,7 @@ func (e *Engine) claim(ctx context.Context, conn *pgx.Conn, group *errgroup.Grou
 		}
 		if got {
 			held[partition] = true
-			group.Go(func() error { return e.feed(ctx, partition) })
+			group.Go(func() error { return e.feed(life, partition) })
 		}
 	}
 	return nil
@@ -129,6 +143,8 @@ func (e *Engine) claim(ctx context.Context, conn *pgx.Conn, group *errgroup.Grou
 
 // sampleEnds notes where the log ends, by which effects tell whether a model is caught up.
 func (e *Engine) sampleEnds(ctx context.Context, held map[int32]bool) {
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Session/2)
+	defer cancel()
 	for partition := range held {
 		end, err := e.cfg.Tailer.End(ctx, partition)
 		if err == nil {
@@ -146,6 +162,9 @@ func (e *Engine) feed(ctx context.Context, partition int32) error {
 	wait := newBackOff()
 	for {
 		seats, err := loadSeats(ctx, e.cfg.Pool, e.cfg.Projectors, partition)
+		if err == nil {
+			err = e.checkEra(seats)
+		}
 		if err == nil {
 			began := seats[0].checkpoint.Next
 			r := reader{engine: e, partition: partition}
@@ -168,6 +187,16 @@ func (e *Engine) feed(ctx context.Context, partition int32) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// checkEra refuses checkpoints of a later era: the log was migrated while this process read the old one.
+func (e *Engine) checkEra(seats []*seat) error {
+	for _, s := range seats {
+		if era := s.checkpoint.Acceptance.Era; e.cfg.Era > 0 && era > e.cfg.Era {
+			return fmt.Errorf("projections: %s is in era %d and this process reads the log of era %d: the log was migrated, end this process", s.projector.Name(), era, e.cfg.Era)
+		}
+	}
+	return nil
 }
 
 // List is where every projector stands, in all partitions, its stop included, as any process can see it.

@@ -56,16 +56,19 @@ var errConflict = errors.New("projections: another copy moved the checkpoint")
 // or fails. It also clears the mark of a projector that had stopped, which has now got further.
 func advance(ctx context.Context, tx pgx.Tx, seats []*seat, next streams.Checkpoint) error {
 	names, generations, expected := make([]string, len(seats)), make([]int32, len(seats)), make([]int64, len(seats))
+	eras := make([]int32, len(seats)) // an offset is one in its era only: a migration of the log leaves another
 	for i, s := range seats {
 		names[i], generations[i], expected[i] = s.projector.Name(), int32(s.projector.Generation()), s.checkpoint.Next
+		eras[i] = int32(s.checkpoint.Acceptance.Era)
 	}
 	a := next.Acceptance
 	tag, err := tx.Exec(ctx, `UPDATE projection_checkpoints c
-		   SET next_offset = $5, era = $6, lead = $7, writer = $8, closed = $9, after_era = $10, command_offset = $11, updated_at = cairn_now(),
+		   SET next_offset = $6, era = $7, lead = $8, writer = $9, closed = $10, after_era = $11, command_offset = $12, updated_at = cairn_now(),
 		       stopped_at = NULL, stopped_offset = NULL, stopped_event = NULL, stopped_reason = NULL
-		  FROM unnest($1::text[], $2::int[], $3::bigint[]) AS k (projection, generation, expected)
-		 WHERE c.projection = k.projection AND c.generation = k.generation AND c.partition = $4 AND c.lane = 0 AND c.next_offset = k.expected`,
-		names, generations, expected, seats[0].partition, next.Next, a.Era, a.Lead, a.Writer, a.Closed, a.After.Era, a.After.Offset)
+		  FROM unnest($1::text[], $2::int[], $3::bigint[], $4::int[]) AS k (projection, generation, expected, era)
+		 WHERE c.projection = k.projection AND c.generation = k.generation AND c.partition = $5 AND c.lane = 0
+		   AND c.next_offset = k.expected AND c.era = k.era`,
+		names, generations, expected, eras, seats[0].partition, next.Next, a.Era, a.Lead, a.Writer, a.Closed, a.After.Era, a.After.Offset)
 	if err != nil {
 		return fmt.Errorf("projections: move the checkpoint: %w", err)
 	}

@@ -20,6 +20,11 @@ type projector struct{}
 func (projector) Name() string    { return Name }
 func (projector) Generation() int { return 1 }
 
+// Repartition implements projections.Repartitioner: only rows of partitions that are caught up are acted on.
+func (projector) Repartition(ctx context.Context, tx pgx.Tx, partitionOf func(domain.Scope) int32) error {
+	return projections.Repartition(ctx, tx, "timers", partitionOf)
+}
+
 type key struct{ scope, stream, id string }
 
 type group struct{ scope, name string }

@@ -26,6 +26,9 @@ type Migration struct {
 	From, To Config
 	Now      func() time.Time
 	Rand     io.Reader // of writer ids; nil: crypto/rand
+	// Last are offsets in the old log, by partition: what lies from there on comes last in each new partition, behind all
+	// that lies before. So a reader that had got to there goes on at one place (Migrated.Last). Nil: the ends.
+	Last []int64
 	// Progress is told how far a phase is, a few times a second at most in all. Nil: nobody.
 	Progress func(Progress)
 }
@@ -39,7 +42,9 @@ type Progress struct {
 // Migrated is what Copy did.
 type Migrated struct {
 	// Ends are where readers go on, by partition of the new log: behind its lead of the new era.
-	Ends     []streams.Checkpoint
+	Ends []streams.Checkpoint
+	// Last are where what Migration.Last names begins, by partition of the new log.
+	Last     []int64
 	Commits  int64
 	Events   int64
 	Commands int64 // undecided ones

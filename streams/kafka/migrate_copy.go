@@ -86,10 +86,8 @@ func (c *copying) copy(ctx context.Context, closed []streams.Checkpoint) error {
 			return err
 		}
 	}
-	for p, at := range closed {
-		if err := c.commits(ctx, int32(p), at); err != nil {
-			return fmt.Errorf("copy partition %d: %w", p, err)
-		}
+	if err := c.commits(ctx, closed); err != nil {
+		return err
 	}
 	if err := c.undecided(ctx, closed); err != nil {
 		return err
@@ -108,61 +106,98 @@ func (c *copying) copy(ctx context.Context, closed []streams.Checkpoint) error {
 	return c.verify(ctx)
 }
 
-// commits copies the counted commits of a partition of the old log.
-func (c *copying) commits(ctx context.Context, p int32, closed streams.Checkpoint) error {
-	voided := map[int64]bool{}
-	if c.From.Voided != nil {
-		var err error
-		if voided, err = c.From.Voided(ctx, p); err != nil {
-			return fmt.Errorf("voided records: %w", err)
+// old is a partition of the old log that is being read.
+type old struct {
+	number int32
+	closed streams.Acceptance
+	at     streams.Checkpoint
+	watch  *positions
+	voided map[int64]bool
+}
+
+// commits copies the counted commits: first what lies before Last in every partition, then the rest.
+func (c *copying) commits(ctx context.Context, closed []streams.Checkpoint) error {
+	olds := make([]*old, len(closed))
+	for p, end := range closed {
+		o := &old{number: int32(p), closed: end.Acceptance, at: streams.Start(), watch: newPositions(streams.Start())}
+		if c.From.Voided != nil {
+			var err error
+			if o.voided, err = c.From.Voided(ctx, o.number); err != nil {
+				return fmt.Errorf("voided records of partition %d: %w", p, err)
+			}
+		}
+		olds[p] = o
+		upTo := end.Next
+		if c.Last != nil {
+			upTo = min(upTo, c.Last[p])
+		}
+		if err := c.part(ctx, o, upTo); err != nil {
+			return err
 		}
 	}
-	in, err := c.From.follow(map[int32]int64{p: 0})
+	for _, t := range c.to {
+		c.done.Last = append(c.done.Last, t.n+1)
+	}
+	for p, o := range olds {
+		if err := c.part(ctx, o, closed[p].Next); err != nil {
+			return err
+		}
+		if o.at.Acceptance != o.closed {
+			return fmt.Errorf("partition %d does not read as it did when it was closed, at %d", p, o.at.Next)
+		}
+	}
+	return nil
+}
+
+// part copies the counted commits of a partition up to an offset.
+func (c *copying) part(ctx context.Context, o *old, upTo int64) error {
+	if o.at.Next >= upTo || o.at.Acceptance.Closed {
+		return nil
+	}
+	in, err := c.From.follow(map[int32]int64{o.number: o.at.Next})
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	at := streams.Start()
-	watch := newPositions(at)
-	for at.Next < closed.Next && !at.Acceptance.Closed {
+	for o.at.Next < upTo && !o.at.Acceptance.Closed {
 		records, err := poll(ctx, in)
 		if err != nil {
 			return err
 		}
 		for _, r := range records {
-			next, mark, counts := accept(at, r)
-			at = next
+			if r.Offset >= upTo {
+				break
+			}
+			next, mark, counts := accept(o.at, r)
+			o.at = next
 			c.read++
 			if !counts || mark.Sort != streams.SortCommit {
 				continue
 			}
-			if err := c.commit(ctx, r, mark, voided[r.Offset], watch); err != nil {
-				return err
+			if err := c.commit(ctx, r, mark, o); err != nil {
+				return fmt.Errorf("copy partition %d: %w", o.number, err)
 			}
 		}
 		c.progress("copy", c.read, c.all)
-	}
-	if at.Acceptance != closed.Acceptance {
-		return fmt.Errorf("the log does not read as it did when it was closed, at %d", at.Next)
 	}
 	return nil
 }
 
 // commit copies one.
-func (c *copying) commit(ctx context.Context, r *kgo.Record, mark streams.Mark, void bool, watch *positions) error {
-	commit := voidedCommit(r, mark)
+func (c *copying) commit(ctx context.Context, r *kgo.Record, mark streams.Mark, o *old) error {
+	commit, void := voidedCommit(r, mark), o.voided[r.Offset]
 	if !void {
 		whole, err := decodeCounted(r, mark)
 		if err != nil {
 			return err
 		}
-		if reason := watch.check(whole); reason != "" {
+		if reason := o.watch.check(whole); reason != "" {
 			return &Defect{Partition: r.Partition, Offset: r.Offset, Reason: reason}
 		}
 		commit = whole
 		c.done.Events += int64(len(whole.Events))
 	} else {
-		watch.forget(commit.Scope)
+		o.watch.forget(commit.Scope)
 	}
 	q := c.partition(commit.Scope, r.Partition)
 	t := c.to[q]

@@ -176,6 +176,55 @@ func TestMigrateInterruptedRunsAgain(t *testing.T) {
 	compareScopes(t, was, again.counted())
 }
 
+// What a slow reader had not read yet comes last in the new log, behind one place, and all of it does.
+func TestMigratePutsTheRestLast(t *testing.T) {
+	from := newSite(t, 2, 1, memory.NewKeys())
+	from.live(60)
+	m := &kafka.Migration{From: from.config, Last: []int64{30, 5}}
+	closed, err := m.Close(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := map[string]bool{}
+	for p := range from.config.Topics.N() {
+		a := streams.NewAcceptance()
+		for _, r := range from.read(from.config.Topics.Log(), p) {
+			if mark, err := kafka.MarkOf(r.Headers); err == nil {
+				var counts bool
+				if a, counts = a.Accept(mark); counts && mark.Sort == streams.SortCommit && r.Offset >= m.Last[p] {
+					late[commandOf(r)] = true
+				}
+			}
+		}
+	}
+	to := newSite(t, 3, 2, from.keys)
+	m.To = to.config
+	if err := m.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	done, err := m.Copy(t.Context(), closed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for q := range to.config.Topics.N() {
+		for _, r := range to.read(to.config.Topics.Log(), q) {
+			if id := commandOf(r); id != "" && late[id] != (r.Offset >= done.Last[q]) {
+				t.Errorf("command %s lies at %d of partition %d, and what comes last begins at %d", id, r.Offset, q, done.Last[q])
+			}
+		}
+	}
+	compareScopes(t, from.counted(), to.counted())
+}
+
+func commandOf(r *kgo.Record) string {
+	for _, h := range r.Headers {
+		if h.Key == kafka.HeaderCommandID {
+			return string(h.Value)
+		}
+	}
+	return ""
+}
+
 // A voided record is carried with its void, or without its events where it can't be read at all.
 func TestMigrateCarriesVoids(t *testing.T) {
 	from := newSite(t, 1, 1, memory.NewKeys())

@@ -245,6 +245,11 @@ func TestMigrateIsByteForByte(t *testing.T) {
 				t.Errorf("migrated %+v", done)
 			}
 			is := to.counted()
+			for q, last := range done.Last {
+				if last != done.Ends[q].Next-1 {
+					t.Errorf("what comes last in partition %d begins at %d, the end is %d", q, last, done.Ends[q].Next)
+				}
+			}
 			if len(is[""]) != len(was[""]) || len(is[""]) != 2 {
 				t.Errorf("%d commits without a scope became %d", len(was[""]), len(is[""]))
 			}
