@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Brings a machine what Cairn needs beside Go: the programs of PostgreSQL 15 or newer, and the extension
 # pgvector for them. It installs programs only: it creates, starts, stops and changes no database cluster.
+# With the word "kafka" it brings what the tests on real Kafka need instead: Java 17 or newer, and Maven.
 # Safe to run again; does nothing where everything is there. It never asks a question.
 set -euo pipefail
 
@@ -149,6 +150,38 @@ debian() {
   say "PostgreSQL $version and pgvector are there"
 }
 
+# java_version: the number of the Java that is there, 0 for none.
+java_version() {
+  { java -version 2>&1 || true; } | sed -nE 's/.*version "([0-9]+).*/\1/p' | head -1 | grep . || echo 0
+}
+
+# Java and Maven, for `make test-kafka`.
+kafka() {
+  local package
+  if [ "$(java_version)" -ge 17 ] && command -v mvn >/dev/null; then
+    say "Java $(java_version) and Maven are there"
+    return
+  fi
+  case "$(uname -s)" in
+    Darwin)
+      command -v brew >/dev/null || { say "needs Homebrew (https://brew.sh). With it: brew install openjdk@17 maven" >&2; exit 1; }
+      HOMEBREW_NO_AUTO_UPDATE=1 brew install openjdk@17 maven
+      return ;;
+  esac
+  command -v apt-get >/dev/null || { say "this script knows Debian, Ubuntu and macOS. Install Java 17 or newer and Maven, then go on." >&2; exit 1; }
+  if [ "$(java_version)" -lt 17 ]; then
+    say "installing Java"
+    apt_update
+    give_up_if_needed
+    package=$(apt-cache search --names-only '^openjdk-(17|21)-jre-headless$' | cut -d' ' -f1 | sort | head -1)
+    apt_install "${package:-default-jre-headless}"
+  fi
+  command -v mvn >/dev/null || { say "installing Maven"; apt_install maven; }
+  give_up_if_needed
+  [ "$(java_version)" -ge 17 ] || { say "java is version $(java_version), and Kafka wants 17: choose it with update-alternatives" >&2; exit 1; }
+  say "Java $(java_version) and Maven are there"
+}
+
 macos() {
   if ! command -v brew >/dev/null; then
     say "needs Homebrew (https://brew.sh). With it: brew install postgresql@17 pgvector" >&2
@@ -164,6 +197,10 @@ macos() {
   HOMEBREW_NO_AUTO_UPDATE=1 brew install postgresql@17 pgvector
 }
 
+if [ "${1:-}" = kafka ]; then
+  kafka
+  exit 0
+fi
 case "$(uname -s)" in
   Darwin) macos ;;
   Linux)

@@ -158,11 +158,12 @@ func repeated(r *ring, user string) {
 	c := r.device(user, "laptop", nil)
 	c.send(request)
 	c.expect("stream_start")
-	c.ws.Close()
 	run := r.of(user, "r1")
 	run.route("task_agent")
 	await(r, func(e thread.TurnRequested) bool { return e.RunID == run.run })
 	run.say(1, 1, 1, 0, "Whole ")
+	c.expect("stream_text") // the gateway has had it
+	c.ws.Close()
 	c = r.device(user, "laptop", nil)
 	c.send(request)
 	c.expect("stream_start")

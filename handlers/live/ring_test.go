@@ -27,6 +27,7 @@ import (
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/codec"
 	"github.com/cairnhq/cairn/streams/kafka"
+	"github.com/cairnhq/cairn/streams/kafkatest"
 	"github.com/cairnhq/cairn/streams/memory"
 )
 
@@ -85,10 +86,7 @@ func newRing(t testing.TB, timing live.Timing) *ring {
 	t.Helper()
 	schema, err := codec.New(aggregates.All()...)
 	check(t, err)
-	broker, err := kafka.StartEmbedded(kafka.EmbeddedConfig{})
-	check(t, err)
-	t.Cleanup(func() { broker.Close() })
-	config := kafka.Config{Seeds: broker.Seeds(), LiveSeeds: broker.LiveSeeds(), Topics: kafka.EmbeddedTopics()}
+	config := kafkatest.Broker(t)
 	check(t, config.Ensure(t.Context()))
 	r := &ring{t: t, core: &core{pool: pgtest.Read(t), schema: schema, keys: memory.NewKeys(), more: make(chan struct{})}}
 	states := memory.NewStates()

@@ -39,6 +39,7 @@ import (
 	"github.com/cairnhq/cairn/projections/work"
 	"github.com/cairnhq/cairn/streams/codec"
 	"github.com/cairnhq/cairn/streams/kafka"
+	"github.com/cairnhq/cairn/streams/kafkatest"
 	"github.com/cairnhq/cairn/streams/memory"
 )
 
@@ -59,10 +60,7 @@ func newRing(t *testing.T, options ...option) *ring {
 	t.Helper()
 	schema, err := codec.New(aggregates.All()...)
 	check(t, err)
-	broker, err := kafka.StartEmbedded(kafka.EmbeddedConfig{})
-	check(t, err)
-	t.Cleanup(func() { broker.Close() })
-	config := kafka.Config{Seeds: broker.Seeds(), LiveSeeds: broker.LiveSeeds(), Topics: kafka.EmbeddedTopics()}
+	config := kafkatest.Broker(t)
 	check(t, config.Ensure(t.Context()))
 	pool, master := pgtest.Read(t), bytes.Repeat([]byte{7}, vault.MasterKeySize)
 	keys := vault.Open(pgtest.Vault(t), master, time.Now)

@@ -98,7 +98,7 @@ type asking struct {
 
 func newAsking(t testing.TB, change func(*kafka.AskerConfig)) *asking {
 	t.Helper()
-	_, config := start(t, kafka.EmbeddedConfig{})
+	config := topics(t)
 	schema, err := codec.New(aggregates.All()...)
 	if err != nil {
 		t.Fatal(err)

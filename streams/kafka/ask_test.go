@@ -252,7 +252,7 @@ func TestAnAnswerThatDoesNotComeIsUnknown(t *testing.T) {
 }
 
 func TestWhoWaitsWhenTheAskerStopsIsTold(t *testing.T) {
-	_, config := start(t, kafka.EmbeddedConfig{})
+	config := topics(t)
 	schema, err := codec.New(aggregates.All()...)
 	if err != nil {
 		t.Fatal(err)

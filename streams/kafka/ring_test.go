@@ -15,10 +15,11 @@ import (
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/codec"
 	"github.com/cairnhq/cairn/streams/kafka"
+	"github.com/cairnhq/cairn/streams/kafkatest"
 	"github.com/cairnhq/cairn/streams/memory"
 )
 
-// turning is one process: a broker on dir, a writer and two askers, as two API processes would have.
+// turning is one process: a writer and two askers, as two API processes would have.
 type turning struct {
 	config kafka.Config
 	schema *codec.Schema
@@ -26,9 +27,8 @@ type turning struct {
 	stop   func()
 }
 
-func turn(t testing.TB, dir string, keys streams.Keys, states streams.States) *turning {
+func turn(t testing.TB, config kafka.Config, keys streams.Keys, states streams.States) *turning {
 	t.Helper()
-	e, config := start(t, kafka.EmbeddedConfig{Dir: dir})
 	schema, err := codec.New(aggregates.All()...)
 	if err != nil {
 		t.Fatal(err)
@@ -60,9 +60,6 @@ func turn(t testing.TB, dir string, keys streams.Keys, states streams.States) *t
 			}
 			cancel()
 			all.Wait()
-			if err := e.Close(); err != nil {
-				t.Error(err)
-			}
 		})
 	}
 	t.Cleanup(r.stop)
@@ -85,6 +82,11 @@ func rename(scope domain.Scope, id string, n int) streams.Command {
 // whenever it is asked; another request under the id is refused; and all that holds across a restart.
 func TestTheRingTurns(t *testing.T) {
 	dir, keys, states := t.TempDir(), memory.NewKeys(), memory.NewStates()
+	real := kafkatest.Seeds(t) != nil
+	var config kafka.Config
+	if real {
+		config = topics(t)
+	}
 	const users, each = 8, 12
 	ids := make([]string, users)
 	for u := range ids {
@@ -92,7 +94,11 @@ func TestTheRingTurns(t *testing.T) {
 	}
 	answers := make([][]streams.Answer, users)
 	for round := range 3 {
-		r := turn(t, dir, keys, states)
+		var broker *kafka.Embedded
+		if !real { // which starts anew, too
+			broker, config = start(t, kafka.EmbeddedConfig{Dir: dir})
+		}
+		r := turn(t, config, keys, states)
 		var all sync.WaitGroup
 		for u := range users {
 			all.Go(func() {
@@ -139,6 +145,11 @@ func TestTheRingTurns(t *testing.T) {
 			readWhole(t, r, users, (round+1)*each)
 		}
 		r.stop()
+		if !real {
+			if err := broker.Close(); err != nil {
+				t.Error(err)
+			}
+		}
 		if t.Failed() {
 			return
 		}

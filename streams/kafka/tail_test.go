@@ -16,7 +16,7 @@ import (
 )
 
 func TestATailGivesWhatCountsAndMovesOverTheRest(t *testing.T) {
-	_, config := start(t, kafka.EmbeddedConfig{})
+	config := topics(t)
 	p := newPen(t, config)
 	tailer, err := kafka.NewTailer(config)
 	if err != nil {
@@ -106,7 +106,7 @@ func TestATailStopsAtWhatNoWriterMayWrite(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, config := start(t, kafka.EmbeddedConfig{})
+			config := topics(t)
 			p := newPen(t, config)
 			p.takeLead(1, penWriter)
 			c := command("user-a", "1", account.Pro)
@@ -150,7 +150,7 @@ func TestATailStopsAtWhatNoWriterMayWrite(t *testing.T) {
 }
 
 func TestLiveFramesArriveOpenedAndTravelSealed(t *testing.T) {
-	_, config := start(t, kafka.EmbeddedConfig{})
+	config := topics(t)
 	keys := memory.NewKeys()
 	live, err := kafka.NewLive(config, keys)
 	if err != nil {

@@ -17,15 +17,7 @@ import (
 // Deciding on a stream of 100,000 events costs what it costs on one of 10: what is loaded, kept and stored is
 // the state, which is as small.
 func TestDecidingCostsTheSameOnALongStream(t *testing.T) {
-	broker, err := kafka.StartEmbedded(kafka.EmbeddedConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer broker.Close()
-	config := kafka.Config{Seeds: broker.Seeds(), LiveSeeds: broker.LiveSeeds()}
-	if err := config.Ensure(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	config := topics(t)
 	schema, keys, states := release(t, 1, 1), memory.NewKeys(), memory.NewStates()
 	long := streams.StreamKey{Scope: "user-long", Stream: "tally-x"}
 	short := streams.StreamKey{Scope: "user-short", Stream: "tally-x"}

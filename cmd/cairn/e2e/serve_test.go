@@ -2,11 +2,13 @@ package e2e_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"net/http"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -15,7 +17,7 @@ import (
 	"github.com/cairnhq/cairn/clients/device"
 	"github.com/cairnhq/cairn/migrations"
 	"github.com/cairnhq/cairn/projections/pgtest"
-	"github.com/cairnhq/cairn/streams/kafka"
+	"github.com/cairnhq/cairn/streams/kafkatest"
 )
 
 // TestRolesInProcessesOfTheirOwn turns the ring with each half in a process of its own, on brokers and databases that
@@ -24,14 +26,11 @@ import (
 func TestRolesInProcessesOfTheirOwn(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	brokers, err := kafka.StartEmbedded(kafka.EmbeddedConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer brokers.Close()
+	brokers := kafkatest.Broker(t)
 	env := []string{
-		"CAIRN_BROKERS=" + strings.Join(brokers.Seeds(), ","), "CAIRN_LIVE_BROKERS=" + strings.Join(brokers.LiveSeeds(), ","),
-		"CAIRN_REPLICATION=1", "CAIRN_PARTITIONS=4", "CAIRN_LOG_LEVEL=warn",
+		"CAIRN_BROKERS=" + strings.Join(brokers.Seeds, ","), "CAIRN_LIVE_BROKERS=" + strings.Join(brokers.LiveSeeds, ","),
+		"CAIRN_TOPIC_PREFIX=" + cmp.Or(brokers.Topics.Prefix, "cairn"),
+		"CAIRN_REPLICATION=" + strconv.Itoa(max(1, int(brokers.Topics.Replication))), "CAIRN_PARTITIONS=4", "CAIRN_LOG_LEVEL=warn",
 		"CAIRN_DATABASE_URL=" + pgtest.DSN(t, migrations.Read), "CAIRN_VAULT_URL=" + pgtest.DSN(t, migrations.Vault),
 		"CAIRN_MASTER_KEY=" + hex.EncodeToString(bytes.Repeat([]byte{7}, 32)),
 	}
