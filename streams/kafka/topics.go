@@ -199,7 +199,7 @@ func (t Topics) CheckEnds(ctx context.Context, admin *kadm.Client, reader string
 	for partition, c := range stored {
 		end, _ := ends.Lookup(t.Log(), partition)
 		if c.Next > end.Offset {
-			faults = append(faults, fmt.Errorf("partition %d of %s ends at %d, but %s has read it to %d: the log lost its end", partition, t.Log(), end.Offset, reader, c.Next))
+			faults = append(faults, fmt.Errorf("partition %d of %s ends at %d, but %s has read it to %d: the log lost its end (put it back from a later copy, or look at `cairn repair`)", partition, t.Log(), end.Offset, reader, c.Next))
 		}
 	}
 	return errors.Join(faults...)
@@ -227,6 +227,9 @@ func (c Config) Ensure(ctx context.Context) error {
 	stored := make(map[int32]streams.Checkpoint, c.Topics.N())
 	for p := range c.Topics.N() {
 		if stored[p], err = c.stored(ctx, p); err != nil {
+			return err
+		}
+		if err := c.Topics.CheckEra("the writer", p, stored[p]); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -59,12 +60,13 @@ type App struct {
 	erasures *erasures.Model
 	work     *work.Tables
 
-	writer   *kafka.Writer
-	asker    *kafka.Asker
-	accounts *accounts.Accounts
-	gateway  *live.Gateway
-	embedder embed.Embedder
-	pressure *pressure.Pressure
+	writer    *kafka.Writer
+	asker     *kafka.Asker
+	publisher *kafka.Publisher
+	accounts  *accounts.Accounts
+	gateway   *live.Gateway
+	embedder  embed.Embedder
+	pressure  *pressure.Pressure
 
 	version string
 	url     string
@@ -130,11 +132,15 @@ func (a *App) start(ctx context.Context) error {
 	}
 	if a.config.has(RoleProjector) {
 		engine := projections.NewEngine(projections.EngineConfig{
-			Pool: a.infra.read, Tailer: a.tailer, Schema: a.schema, Log: a.log, Projectors: a.projectors(),
+			Pool: a.infra.read, Tailer: a.tailer, Schema: a.schema, Log: a.log, Projectors: Projectors(a.infra.read),
+			Era: a.infra.kafka.Topics.CurrentEra(),
 		})
 		a.life.start("projectors", engine.Run)
 	}
 	if err := a.startEffects(ctx); err != nil {
+		return err
+	}
+	if err := a.startPublisher(); err != nil {
 		return err
 	}
 	if err := a.startPolicies(ctx); err != nil {
@@ -216,7 +222,7 @@ func (a *App) openLog(ctx context.Context) error {
 }
 
 func (a *App) voided(ctx context.Context, partition int32) (map[int64]bool, error) {
-	voids, err := a.vault.Voids(ctx, a.config.Era)
+	voids, err := a.vault.Voids(ctx, a.infra.kafka.Topics.CurrentEra())
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +235,7 @@ func (a *App) voided(ctx context.Context, partition int32) (map[int64]bool, erro
 	return offsets, nil
 }
 
-// checkProjections refuses a log that ends below what a read model has read.
+// checkProjections refuses a log that ends below what a read model has read, or that is of another era.
 func (a *App) checkProjections(ctx context.Context) error {
 	states, err := projections.List(ctx, a.infra.read)
 	if err != nil {
@@ -242,6 +248,9 @@ func (a *App) checkProjections(ctx context.Context) error {
 	defer client.Close()
 	byModel := map[string]map[int32]streams.Checkpoint{}
 	for _, s := range states {
+		if err := a.infra.kafka.Topics.CheckEra("the read model "+s.Projection, s.Partition, s.Checkpoint); err != nil {
+			return err
+		}
 		if byModel[s.Projection] == nil {
 			byModel[s.Projection] = map[int32]streams.Checkpoint{}
 		}
@@ -263,10 +272,11 @@ func (a *App) openModels() {
 	a.life.start("waiter", a.waiter.Run)
 }
 
-func (a *App) projectors() []projections.Projector {
+// Projectors are those of all read models.
+func Projectors(pool *pgxpool.Pool) []projections.Projector {
 	return []projections.Projector{
-		a.events.Projector(), a.threads.Projector(), a.runs.Projector(), a.devices.Projector(),
-		a.effects.Projector(), a.timers.Projector(), a.erasures.Projector(),
+		events.New(pool).Projector(), threads.New(pool).Projector(), runs.New(pool).Projector(), devices.New(pool).Projector(),
+		openeffects.New(pool).Projector(), timers.New(pool).Projector(), erasures.New(pool).Projector(),
 	}
 }
 
