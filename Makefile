@@ -10,7 +10,7 @@ LINT      := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2
 DATA      ?= $(CURDIR)/.cairn
 export CGO_ENABLED ?= 0
 
-.PHONY: help setup build run test test-peers check fmt vet lint race wire generated bench clean
+.PHONY: help setup build run test test-peers negative check fmt vet lint race wire generated bench clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -30,6 +30,9 @@ test: setup build ## Runs the tests
 test-peers: setup ## Runs the conversation against software that is not ours (needs Node 20)
 	@cd clients/peers && npm ci --no-audit --no-fund --loglevel=error
 	@CAIRN_TEST_PEERS=$(CURDIR)/clients/peers $(GOTESTSUM) --format testname -- -count=1 -tags peers -run 'TestPeer' ./cmd/cairn/e2e/...
+
+negative: setup ## Turns each safety mechanism off and shows that a test goes red (SAMPLE=yes: with one test binary only)
+	@$(POSTGRES) $(GO) run ./cmd/negative $(if $(SAMPLE),-sample)
 
 check: fmt vet lint generated race ## Format, vet, lint, generated files, race tests (with layers and the lock file)
 
