@@ -141,7 +141,7 @@ func (r restoreCmd) say(c *console, done backup.Restored) error {
 func sayFound(c *console, f backup.Found) {
 	fmt.Fprintf(c.out, "As of %s: %d events of %d scopes in %d commits, %d of them rejections; %d accounts, %d erased.\n",
 		f.Manifest.MadeAt.Format(time.DateTime), f.Log.Events, f.Log.Scopes(), f.Log.Commits, f.Log.Rejections,
-		len(f.Log.Facts().Accounts), len(f.Log.Facts().Erased))
+		f.Log.Accounts(), f.Log.Erased())
 	for _, defect := range f.Log.Defects {
 		fmt.Fprintln(c.out, "The log itself is not what a writer may write:", defect)
 	}
@@ -149,7 +149,7 @@ func sayFound(c *console, f backup.Found) {
 
 func describe(f backup.Found, out map[string]any) {
 	out["made_at"], out["events"], out["commits"], out["rejections"] = f.Manifest.MadeAt, f.Log.Events, f.Log.Commits, f.Log.Rejections
-	out["scopes"], out["accounts"], out["erased"], out["defects"] = f.Log.Scopes(), len(f.Log.Facts().Accounts), len(f.Log.Facts().Erased), f.Log.Defects
+	out["scopes"], out["accounts"], out["erased"], out["defects"] = f.Log.Scopes(), f.Log.Accounts(), f.Log.Erased(), f.Log.Defects
 }
 
 // quietly is a configuration in which only what is wrong is logged: the command itself says what it does.

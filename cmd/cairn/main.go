@@ -31,11 +31,13 @@ type cli struct {
 	Migrate     migrateCmd     `cmd:"" help:"Create topics and bring the databases up to date."`
 	Chat        chatCmd        `cmd:"" help:"Chat in the terminal, as a real device with a local SQLite file."`
 	Events      eventsCmd      `cmd:"" help:"Read the log."`
+	Log         logCmd         `cmd:"" help:"Move the log, and step over a record that no reader can take."`
 	Projections projectionsCmd `cmd:"" help:"Look at the read models."`
 	Effects     effectsCmd     `cmd:"" help:"Look at, pause and resume the effects."`
 	Account     accountCmd     `cmd:"" help:"Change and erase accounts."`
 	Backup      backupCmd      `cmd:"" help:"Copy the log and the vault into a folder, while everything runs or while nothing does."`
 	Restore     restoreCmd     `cmd:"" help:"Put a back-up into an empty place, with effects paused."`
+	Repair      repairCmd      `cmd:"" help:"Mend an installation whose log lost its end, after a power failure."`
 	Keys        keysCmd        `cmd:"" help:"Data keys of scopes."`
 	Doctor      doctorCmd      `cmd:"" help:"Check everything the program needs, and say how to mend it."`
 	Settings    configCmd      `cmd:"" name:"config" help:"List every setting, its value and its environment variable."`

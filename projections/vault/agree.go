@@ -15,6 +15,10 @@ import (
 type Facts struct {
 	Erased   []domain.Scope
 	Accounts map[string]AccountFact // by user id: those that were registered
+	// Era is the one that the log is written in, and Ends are the offsets after the last record of each partition. A void or
+	// the begin of a policy behind them is of a record that the log does not have, and would be taken for one to come.
+	Era  int
+	Ends map[int32]int64
 }
 
 // AccountFact is the tier that the log gave an account, and the position of the event that last changed it, if one did.
@@ -31,6 +35,8 @@ type Agreed struct {
 	Unfinished int64 `json:"registrations_unfinished"`
 	// Tiers are those that the log does not know of any more.
 	Tiers int64 `json:"tiers_set_back"`
+	// Voids are of records that the log does not have.
+	Voids int64 `json:"voids_dropped"`
 }
 
 // Agree makes the vault agree with a log that was put back from a copy, or lost its end. Keys are never touched but by an
@@ -75,8 +81,21 @@ func agree(ctx context.Context, tx pgx.Tx, facts Facts, now time.Time) (Agreed, 
 	tag, err = tx.Exec(ctx, `UPDATE credentials c SET tier = l.tier, tier_position = l.position
 		FROM unnest($1::text[], $2::text[], $3::bigint[]) AS l (user_id, tier, position)
 		WHERE c.user_id = l.user_id AND c.tier_position > l.position`, users, tiers, positions)
+	if err != nil {
+		return agreed, err
+	}
 	agreed.Tiers = tag.RowsAffected()
-	return agreed, err
+	for partition, end := range facts.Ends {
+		if tag, err = tx.Exec(ctx, `DELETE FROM voids WHERE era = $1 AND partition = $2 AND log_offset >= $3`, facts.Era, partition, end); err != nil {
+			return agreed, err
+		}
+		agreed.Voids += tag.RowsAffected()
+		if _, err := tx.Exec(ctx, `UPDATE policy_begins SET next_offset = $3 WHERE era = $1 AND partition = $2 AND next_offset > $3`,
+			facts.Era, partition, end); err != nil {
+			return agreed, err
+		}
+	}
+	return agreed, nil
 }
 
 // eraseAgain does what Erase and Destroy did, and reports whether there was anything left to do.

@@ -100,8 +100,8 @@ func (c copied) theSameAndGoesOn(t *testing.T) {
 	before := read(t, old)
 	fresh := backuptest.New(t, 3)
 	done := restored(t, c.dir, fresh)
-	if len(done.Log.Defects) > 0 || len(done.Log.Facts().Accounts) != 8 {
-		t.Fatalf("%d accounts, defects: %q", len(done.Log.Facts().Accounts), done.Log.Defects)
+	if len(done.Log.Defects) > 0 || done.Log.Accounts() != 8 {
+		t.Fatalf("%d accounts, defects: %q", done.Log.Accounts(), done.Log.Defects)
 	}
 	recorder := history.New()
 	fresh.Run(func(ctx context.Context, asker streams.Asker) {

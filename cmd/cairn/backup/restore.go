@@ -228,7 +228,7 @@ func (w restoring) vault(ctx context.Context) (vault.Agreed, error) {
 	}
 	agreed, err := vault.Load(ctx, pool, tables, func(t vault.Table) (io.ReadCloser, error) {
 		return openFile(w.dir, pieces[t.Name])
-	}, w.found.Log.Facts(), time.Now().UTC())
+	}, w.found.Log.Facts(m.Era), time.Now().UTC())
 	if err != nil {
 		return vault.Agreed{}, err
 	}

@@ -71,8 +71,21 @@ func (l *Log) At(partition int32) streams.Checkpoint {
 // Scopes is how many scopes have events.
 func (l *Log) Scopes() int { return len(l.scopes) }
 
-// Facts are what the vault must agree with.
-func (l *Log) Facts() vault.Facts { return l.facts }
+// Facts are what the vault must agree with, for a log that is written in an era.
+func (l *Log) Facts(era int) vault.Facts {
+	facts := l.facts
+	facts.Era, facts.Ends = era, map[int32]int64{}
+	for partition, at := range l.at {
+		facts.Ends[partition] = at.Next
+	}
+	return facts
+}
+
+// Accounts and Erased are how many accounts were registered, and how many scopes erased.
+func (l *Log) Accounts() int { return len(l.facts.Accounts) }
+
+// Erased see Accounts.
+func (l *Log) Erased() int { return len(l.facts.Erased) }
 
 // Add takes the next record of its partition and answers its commit, or nil for one that does not count or is no commit.
 func (l *Log) Add(r *kgo.Record) *streams.Commit {
