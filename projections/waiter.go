@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/cairnhq/cairn/streams"
@@ -226,7 +227,7 @@ func (w *Waiter) hear(ctx context.Context) error {
 	w.wake(nil)
 	w.mu.Unlock()
 	for {
-		got, err := conn.WaitForNotification(ctx)
+		got, err := next(ctx, conn)
 		if err != nil {
 			return err
 		}
@@ -235,6 +236,31 @@ func (w *Waiter) hear(ctx context.Context) error {
 			continue // not ours: anybody may notify
 		}
 		w.note(n)
+	}
+}
+
+// The times after which a silent connection is asked whether it lives, and within which it must say so: a half-open one
+// brings no notices, and what was heard on it stays what it was.
+const (
+	quietFor   = 2 * time.Second
+	pongWithin = 2 * time.Second
+)
+
+// next waits for a notice.
+func next(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
+	for {
+		wait, cancel := context.WithTimeout(ctx, quietFor)
+		got, err := conn.WaitForNotification(wait)
+		cancel()
+		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return got, err
+		}
+		pong, cancel := context.WithTimeout(ctx, pongWithin)
+		err = conn.Ping(pong)
+		cancel()
+		if err != nil {
+			return nil, err
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/cairnhq/cairn/migrations"
+	"github.com/cairnhq/cairn/projections/lifeline"
 	"github.com/cairnhq/cairn/projections/postgres"
 	"github.com/cairnhq/cairn/streams/kafka"
 )
@@ -219,6 +220,7 @@ func (in *infra) connect(ctx context.Context, life *lifecycle, log *slog.Logger)
 		if err != nil {
 			return fmt.Errorf("connect to database %s: %w", database.which.Name(), err)
 		}
+		lifeline.Attach(settings, lifeline.Patience, lifeline.Pong)
 		if database.which == migrations.Read {
 			// A crash of Postgres may take its last half second: rows and checkpoints go back together, and every reader
 			// goes on from its checkpoint in the log. So nothing waits for this disk; the log's is waited for already.
