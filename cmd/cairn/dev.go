@@ -88,7 +88,7 @@ func localZone() string {
 
 // serveCmd runs chosen roles.
 type serveCmd struct {
-	Role []string `help:"Roles of this process: api, writer, projector, gateway, effects, policies. Default: all." sep:","`
+	Role []string `help:"Roles of this process: api, writer, projector, gateway, effects, policies, publisher. Default: all." sep:","`
 }
 
 // Run serves until it is told to stop.

@@ -35,10 +35,13 @@ type PublisherConfig struct {
 	Schema  *codec.Schema
 	Fencing Fencing
 
-	Group          string        // that announces partitions: the prefix of the topics and ".publishers"
-	SessionTimeout time.Duration // of that group: 6 s
+	Group           string        // that announces partitions: the prefix of the topics and ".publishers"
+	SessionTimeout  time.Duration // of that group: 6 s
+	TransactionalID string        // of partition n, with "-n" behind it: Group
 	// Every is how far apart batches are that are not full: 100 ms. The first event after a pause waits for nothing.
 	Every time.Duration
+	// GiveWay is how long one that was shut out by another waits at least before it tries again: SessionTimeout.
+	GiveWay time.Duration
 	// Within is how long a batch may take: 20 s. Then its outcome is in doubt, and the partition begins anew.
 	Within time.Duration
 }
@@ -54,7 +57,9 @@ func (c *PublisherConfig) complete() error {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	c.Group = cmp.Or(c.Group, cmp.Or(c.Topics.Prefix, "cairn")+".publishers")
 	c.SessionTimeout = cmp.Or(c.SessionTimeout, 6*time.Second)
+	c.TransactionalID = cmp.Or(c.TransactionalID, c.Group)
 	c.Every = cmp.Or(c.Every, 100*time.Millisecond)
+	c.GiveWay = cmp.Or(c.GiveWay, c.SessionTimeout)
 	c.Within = cmp.Or(c.Within, 20*time.Second)
 	return errors.Join(wrong...)
 }

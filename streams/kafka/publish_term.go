@@ -72,7 +72,7 @@ func (p *publishing) run(ctx context.Context) {
 		next := pause
 		if shutOut(err) {
 			// Another took the partition. Whoever of the two has lost the assignment hears of it meanwhile.
-			next = p.config.SessionTimeout + rand.N(p.config.SessionTimeout) //nolint:gosec // no secret
+			next = p.config.GiveWay + rand.N(p.config.GiveWay) //nolint:gosec // no secret
 		}
 		if !wait(ctx, next) {
 			return
@@ -82,7 +82,7 @@ func (p *publishing) run(ctx context.Context) {
 
 // shutOut reports whether another producer began with the same transactional id.
 func shutOut(err error) bool {
-	return errors.Is(err, kerr.InvalidProducerEpoch) || errors.Is(err, kerr.ProducerFenced)
+	return errors.Is(err, kerr.InvalidProducerEpoch) || errors.Is(err, kerr.ProducerFenced) || errors.Is(err, kerr.InvalidTxnState)
 }
 
 // wait answers whether the pause passed before ctx ended.
@@ -141,7 +141,7 @@ func (p *publishing) open(ctx context.Context) error {
 
 // transactionalID belongs to the partition, whoever publishes it.
 func (p *publishing) transactionalID() string {
-	return fmt.Sprintf("%s-%d", p.config.Group, p.partition)
+	return fmt.Sprintf("%s-%d", p.config.TransactionalID, p.partition)
 }
 
 // take publishes what a batch of the log holds for the feeds.

@@ -63,11 +63,12 @@ const (
 	RoleGateway   = "gateway"
 	RoleEffects   = "effects"
 	RolePolicies  = "policies"
+	RolePublisher = "publisher"
 )
 
 // AllRoles is what `cairn dev` plays.
 func AllRoles() []string {
-	return []string{RoleAPI, RoleWriter, RoleProjector, RoleGateway, RoleEffects, RolePolicies}
+	return []string{RoleAPI, RoleWriter, RoleProjector, RoleGateway, RoleEffects, RolePolicies, RolePublisher}
 }
 
 func (c Config) has(role string) bool { return slices.Contains(c.Roles, role) }

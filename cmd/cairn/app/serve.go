@@ -100,6 +100,9 @@ func (a *App) readiness(ctx context.Context) []rest.Check {
 	if a.writer != nil {
 		checks = append(checks, a.leading()...)
 	}
+	if a.publisher != nil {
+		checks = append(checks, a.publishing()...)
+	}
 	states, err := projections.List(ctx, a.infra.read)
 	if err != nil {
 		return append(checks, rest.Check{Name: "projections", Err: err})
