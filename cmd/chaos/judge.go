@@ -82,6 +82,9 @@ func judge(ctx context.Context, m *models, l *load.Load, recorder *history.Recor
 	if err := r.Verdict.Err(); err != nil {
 		r.Faults = strings.Split(err.Error(), "\n")
 	}
+	if r.unhealed != nil {
+		r.Faults = append(r.Faults, "it did not heal: "+r.unhealed.Error())
+	}
 	return nil
 }
 
@@ -97,7 +100,7 @@ func byClients(c *streams.Commit) bool {
 			return false
 		}
 	}
-	return true
+	return len(c.Events) > 0 || c.Rejected != nil // a device that says nothing new changes nothing
 }
 
 // settled waits until no effect is open and no run goes on.

@@ -27,6 +27,8 @@ type report struct {
 	Ended   []string        `json:"ended_by_themselves,omitempty"`
 	Notes   map[string]int  `json:"notes,omitempty"`
 	Faults  []string        `json:"broken,omitempty"`
+
+	unhealed error
 }
 
 // row is what happened while one fault was there.

@@ -120,7 +120,11 @@ func (c *runCmd) run(ctx context.Context, dir string, log *slog.Logger) (_ *repo
 	ring := &faults.Ring{Stage: s, Load: l, Rand: rand.New(rand.NewPCG(c.Seed, 0)), Log: log} //nolint:gosec // no secret
 	m := &models{stage: s, log: log}
 	if err := c.injure(ctx, ring, m, r); err != nil {
-		return nil, err
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		log.Error("it does not heal, and is injured no more", "error", err)
+		r.unhealed = err
 	}
 	log.Info("no more faults: clients settle what is open")
 	rest()

@@ -62,7 +62,7 @@ func All(extent Extent) []Fault {
 	all = append(all, databases(extent)...)
 	all = append(all, sockets(extent)...)
 	all = append(all, clocks(extent)...)
-	return append(all, duplicates(extent), rolling())
+	return append(all, duplicates(extent), rolling(extent))
 }
 
 func apart(f Fault) Fault {
@@ -73,11 +73,14 @@ func apart(f Fault) Fault {
 // healWithin is how long the ring may take to be whole again after an injection.
 const healWithin = 2 * time.Minute
 
-// healed waits until every process says that it can work.
+// healed waits until every process says that it can work, and every client is answered again.
 func (r *Ring) healed(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, healWithin)
 	defer cancel()
-	return r.Stage.Ready(ctx)
+	if err := r.Stage.Ready(ctx); err != nil {
+		return err
+	}
+	return r.Load.Fresh(ctx)
 }
 
 // victim is one of a role's processes.

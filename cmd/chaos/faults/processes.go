@@ -122,10 +122,13 @@ func KillsOfEach(every time.Duration) Fault {
 }
 
 // rolling ends and starts each process in turn, in good order, as a new release is rolled out.
-func rolling() Fault {
+func rolling(extent Extent) Fault {
 	return Fault{Name: "rolling restart", Steps: []Step{func(ctx context.Context, r *Ring) (int, error) {
 		n := 0
 		for _, p := range r.Stage.Processes {
+			if extent == Sample && p.Index > 1 {
+				continue
+			}
 			r.Log.Info("restart in good order", "process", p.String())
 			p.Stop()
 			if err := p.Start(); err != nil {

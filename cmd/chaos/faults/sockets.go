@@ -7,20 +7,37 @@ import (
 
 // sockets are the faults between clients and the installation.
 func sockets(extent Extent) []Fault {
-	pause := 5 * time.Second
-	return []Fault{
+	all := []Fault{
 		{Name: "client sockets cut", Steps: repeat(times(extent, 5), func(ctx context.Context, r *Ring) (int, error) {
 			n := r.Stage.API.Cut() + r.Stage.Gate.Cut()
 			r.Log.Info("cut the clients' connections", "connections", n)
-			return n, wait(ctx, r.between(time.Second, 2*time.Second))
+			return n, r.healed(ctx)
 		})},
-		{Name: "client sockets half-open", Steps: repeat(times(extent, 2), func(ctx context.Context, r *Ring) (int, error) {
+		{Name: "client sockets half-open, devices leave", Steps: repeat(times(extent, 2), func(ctx context.Context, r *Ring) (int, error) {
 			n := r.Stage.API.Silence() + r.Stage.Gate.Silence()
-			r.Log.Info("silence the clients' connections", "connections", n)
-			return n, wait(ctx, pause)
+			r.Log.Info("silence the clients' connections; after a while devices come by others", "connections", n)
+			if err := wait(ctx, 3*time.Second); err != nil {
+				return n, err
+			}
+			r.Load.Reconnect() // the gateway still believes in the old ones
+			return n, r.healed(ctx)
 		})},
 	}
+	if extent == Sample {
+		return all
+	}
+	return append(all, Fault{Name: "client sockets half-open, both ends must notice", Steps: []Step{func(ctx context.Context, r *Ring) (int, error) {
+		n := r.Stage.API.Silence() + r.Stage.Gate.Silence()
+		r.Log.Info("silence the clients' connections", "connections", n)
+		if err := wait(ctx, noticed); err != nil {
+			return n, err
+		}
+		return n, r.healed(ctx)
+	}}})
 }
+
+// noticed is after how long a device takes a socket for dead on which it hears nothing, and a little more.
+const noticed = 80 * time.Second
 
 // duplicates has every client send its commands several times at once and in no order.
 func duplicates(extent Extent) Fault {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cairnhq/cairn/domain"
@@ -18,6 +19,8 @@ type client struct {
 	rand *rand.Rand
 	n    int
 	dear bool // it also starts runs
+
+	turns atomic.Int64 // commands that it has settled
 }
 
 // run sends commands until ctx ends; what was sent then is settled within hard.
@@ -29,6 +32,7 @@ func (c *client) run(ctx, hard context.Context) {
 		} else if next, ok := c.next(); ok {
 			c.settle(hard, next)
 		}
+		c.turns.Add(1)
 		wait(ctx, time.Duration(c.rand.ExpFloat64()*float64(c.load.pace)))
 	}
 }

@@ -22,9 +22,14 @@ type deviceUser struct {
 	device *device.Device
 	n      int
 
-	mu    sync.Mutex
-	ends  map[string]error // titles that were asked for, and how their runs ended
-	calls map[string]bool  // that were seen, by id
+	mu   sync.Mutex
+	ends map[string]end // of the titles that were asked for
+}
+
+// end is how a run ended.
+type end struct {
+	err  error
+	rows int // that it says it made
 }
 
 func (l *Load) newDevice(ctx context.Context, u *user, path, name string) (*deviceUser, error) {
@@ -32,7 +37,7 @@ func (l *Load) newDevice(ctx context.Context, u *user, path, name string) (*devi
 	if err != nil {
 		return nil, err
 	}
-	d := &deviceUser{user: u, name: name, store: store, ends: map[string]error{}, calls: map[string]bool{}}
+	d := &deviceUser{user: u, name: name, store: store, ends: map[string]end{}}
 	d.device, err = device.New(device.Options{
 		URL: l.urls.Gate, Token: d.fresh, DeviceID: "of-" + strings.TrimPrefix(string(u.scope), "user-"), Name: name, Timezone: "Europe/Rome", Store: store,
 		MinBackoff: 50 * time.Millisecond, MaxBackoff: 500 * time.Millisecond,
@@ -103,17 +108,16 @@ func (d *deviceUser) ask(ctx context.Context) {
 	request := device.Request{Message: "Create a task called " + title + ", low priority", RequestID: id}
 	began := time.Now()
 	d.mu.Lock()
-	d.ends[title] = errOpen
+	d.ends[title] = end{err: errOpen}
 	d.mu.Unlock()
 	for ctx.Err() == nil {
 		op := d.load.history.Invoke(d.name, history.Request{
 			Scope: d.scope, CommandID: streams.CommandID(d.scope, id), Fingerprint: request.Message, What: "a request on a socket",
 		})
 		s := d.device.Send(request)
-		err, told := d.follow(ctx, s, op, began)
-		if told {
+		if last, told := d.follow(ctx, s, op, began); told {
 			d.mu.Lock()
-			d.ends[title] = err
+			d.ends[title] = last
 			d.mu.Unlock()
 			return
 		}
@@ -126,7 +130,7 @@ func (d *deviceUser) ask(ctx context.Context) {
 var errOpen = errors.New("its end was never told")
 
 // follow follows a request; told says that it has come to its end.
-func (d *deviceUser) follow(ctx context.Context, s *device.Stream, op *history.Op, began time.Time) (err error, told bool) { //nolint:revive // the error is what was told
+func (d *deviceUser) follow(ctx context.Context, s *device.Stream, op *history.Op, began time.Time) (last end, told bool) {
 	decided := false
 	for {
 		f, ok, err := s.Next(ctx)
@@ -134,7 +138,7 @@ func (d *deviceUser) follow(ctx context.Context, s *device.Stream, op *history.O
 			if !decided {
 				op.Unknown(err)
 			}
-			return err, false
+			return end{err: err}, false
 		}
 		switch f.Type {
 		case "stream_start":
@@ -147,9 +151,9 @@ func (d *deviceUser) follow(ctx context.Context, s *device.Stream, op *history.O
 		case "stream_end":
 			r, err := s.Wait(ctx)
 			if err != nil {
-				return err, false
+				return end{err: err}, false
 			}
-			return r.Err, true
+			return end{err: r.Err, rows: len(r.Mutations)}, true
 		case "error":
 			return d.refused(op, f, decided)
 		}
@@ -157,25 +161,25 @@ func (d *deviceUser) follow(ctx context.Context, s *device.Stream, op *history.O
 }
 
 // refused says what an error frame means.
-func (d *deviceUser) refused(op *history.Op, f device.Frame, decided bool) (err error, told bool) { //nolint:revive // see follow
+func (d *deviceUser) refused(op *history.Op, f device.Frame, decided bool) (last end, told bool) {
 	why := &device.RequestError{Code: f.Code, Message: f.Message}
 	if decided {
-		return why, false
+		return end{err: why}, false
 	}
 	switch f.Code {
 	case "busy", "queue_full", "not_found", "id_reused", "scope_erased":
 		op.Rejected(&domain.Rejection{Code: f.Code})
-		return why, true
+		return end{err: why}, true
 	case "rate_limited":
 		op.Refused(why)
 	default:
 		op.Unknown(why)
 	}
-	return why, false
+	return end{err: why}, false
 }
 
-// Rows holds what the device has against what was asked: a run that completed made its row once, no run made it twice, and no
-// row came from nowhere. It answers what is wrong.
+// Rows holds what the devices have against what was asked: a run that says it made a row made it once, none made it twice,
+// and no row came from nowhere. It answers what is wrong.
 func (l *Load) Rows(ctx context.Context) (wrong []string, err error) {
 	for _, d := range l.devices {
 		rows, err := d.store.Rows(ctx, "tasks")
@@ -188,14 +192,17 @@ func (l *Load) Rows(ctx context.Context) (wrong []string, err error) {
 			times[title]++
 		}
 		d.mu.Lock()
-		for title, end := range d.ends {
+		for title, last := range d.ends {
 			n := times[title]
 			delete(times, title)
-			if n > 1 || n == 0 && end == nil {
-				wrong = append(wrong, fmt.Sprintf("%s has %d rows %q, whose run ended with: %v", d.name, n, title, end))
+			if n > 1 || last.rows > 1 || n < last.rows {
+				wrong = append(wrong, fmt.Sprintf("%s has %d rows %q, whose run says it made %d (%v)", d.name, n, title, last.rows, last.err))
 			}
-			if end != nil {
-				l.note(fmt.Sprintf("a run with a device ended with: %v", end))
+			switch {
+			case last.err != nil:
+				l.note(fmt.Sprintf("a run with a device ended with: %v", last.err))
+			case last.rows == 0:
+				l.note("a run told its person that its tool call had failed")
 			}
 		}
 		d.mu.Unlock()
@@ -204,4 +211,11 @@ func (l *Load) Rows(ctx context.Context) (wrong []string, err error) {
 		}
 	}
 	return wrong, nil
+}
+
+// Reconnect has every device leave its socket and take another, as one that comes into another network does.
+func (l *Load) Reconnect() {
+	for _, d := range l.devices {
+		d.device.Cut()
+	}
 }

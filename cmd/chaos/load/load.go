@@ -120,6 +120,23 @@ func (l *Load) Run(ctx context.Context) {
 	l.http.CloseIdleConnections()
 }
 
+// Fresh waits until every client has sent a command and was told what became of it, from now on. Devices that take long to
+// notice that their sockets are gone are not waited for.
+func (l *Load) Fresh(ctx context.Context) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for _, c := range l.clients {
+		for before := c.turns.Load(); c.turns.Load() < before+2; { // one may have been under way
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("%s is not answered: %w", c.name, ctx.Err())
+			case <-tick.C:
+			}
+		}
+	}
+	return nil
+}
+
 // Level has every subscriber read to the end of what there is.
 func (l *Load) Level(ctx context.Context) error {
 	for _, r := range l.readers {

@@ -152,9 +152,14 @@ func (d *Database) Save(ctx context.Context) error {
 	return d.Restart(ctx, func(data string) error { return copyTree(data, data+".saved") })
 }
 
-// Restore puts the cluster's files back as they were at Save.
+// Restore puts the cluster's files back as they were at Save, once.
 func (d *Database) Restore(ctx context.Context) error {
-	return d.Restart(ctx, func(data string) error { return copyTree(data+".saved", data) })
+	return d.Restart(ctx, func(data string) error {
+		if err := os.RemoveAll(data); err != nil {
+			return err
+		}
+		return os.Rename(data+".saved", data)
+	})
 }
 
 // copyTree makes to a copy of from, owners included.
