@@ -10,7 +10,7 @@ LINT      := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2
 DATA      ?= $(CURDIR)/.cairn
 export CGO_ENABLED ?= 0
 
-.PHONY: help setup build run test test-peers negative check fmt vet lint race wire generated bench clean
+.PHONY: help setup build run test test-peers negative chaos chaos-sample check fmt vet lint race wire generated bench clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -33,6 +33,14 @@ test-peers: setup ## Runs the conversation against software that is not ours (ne
 
 negative: setup ## Turns each safety mechanism off and shows that a test goes red (SAMPLE=yes: with one test binary only)
 	@$(POSTGRES) $(GO) run ./cmd/negative $(if $(SAMPLE),-sample)
+
+chaos: setup ## Two processes of each role on real Kafka, injured in every way and judged (SECONDS=600 SEED=… FAULT=…)
+	@bash deploy/setup.sh kafka && bash deploy/kafka-test.sh
+	@$(GO) run ./cmd/chaos --seconds $(or $(SECONDS),600) --seed $(or $(SEED),0) $(if $(FAULT),--fault "$(FAULT)")
+
+chaos-sample: setup ## The same with one step of each fault: about three minutes
+	@bash deploy/setup.sh kafka && bash deploy/kafka-test.sh
+	@$(GO) run ./cmd/chaos --sample --seed $(or $(SEED),0)
 
 check: fmt vet lint generated race ## Format, vet, lint, generated files, race tests (with layers and the lock file)
 

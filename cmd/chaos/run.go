@@ -24,9 +24,9 @@ import (
 
 // runCmd is one run.
 type runCmd struct {
-	Seconds int    `help:"How long; each fault comes once at least, whatever this says." default:"600" env:"SECONDS"`
-	Seed    uint64 `help:"Of every choice the run makes. 0: drawn, and printed." env:"SEED"`
-	Fault   string `help:"Only the faults whose names contain this. 'each role every' is the one of killing one process of each role again and again." env:"FAULT"`
+	Seconds int    `help:"How long; each fault comes once at least, whatever this says." default:"600"`
+	Seed    uint64 `help:"Of every choice the run makes. 0: drawn, and printed."`
+	Fault   string `help:"Only the faults whose names contain this. 'each role every' is the one of killing one process of each role again and again."`
 	Sample  bool   `help:"Each fault in one step, stops of 5 s: about three minutes."`
 	Brokers int    `help:"1 or 3." default:"3" enum:"1,3"`
 	Every   int    `help:"Seconds between the kills of one process of each role." default:"20"`
