@@ -148,7 +148,8 @@ func (e *Engine) sampleEnds(ctx context.Context, held map[int32]bool) {
 	for partition := range held {
 		end, err := e.cfg.Tailer.End(ctx, partition)
 		if err == nil {
-			_, err = e.cfg.Pool.Exec(ctx, `WITH old AS (DELETE FROM log_ends WHERE partition = $1 AND sampled_at < cairn_now() - interval '1 minute')
+			_, err = e.cfg.Pool.Exec(ctx, `WITH old AS (DELETE FROM log_ends WHERE partition = $1
+					AND (sampled_at < cairn_now() - interval '1 minute' OR sampled_at > cairn_now() + interval '1 minute'))
 				INSERT INTO log_ends (partition, sampled_at, end_offset) VALUES ($1, cairn_now(), $2) ON CONFLICT DO NOTHING`, partition, end)
 		}
 		if err != nil && ctx.Err() == nil {

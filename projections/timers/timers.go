@@ -36,9 +36,10 @@ type Model struct{ pool *pgxpool.Pool }
 // New is the model on a database of read models.
 func New(pool *pgxpool.Pool) *Model { return &Model{pool: pool} }
 
-// quiet leaves out what was fired less than a minute ago: the event that clears it may be under way.
+// quiet leaves out what was fired less than a minute ago: the event that clears it may be under way. What a clock that was
+// ahead calls the future is not less than a minute ago.
 const quiet = `NOT EXISTS (SELECT 1 FROM timer_firings f WHERE f.scope = t.scope AND f.stream = t.stream AND f.id = t.id
-	AND f.due = t.due AND f.fired_at > cairn_now() - interval '1 minute')
+	AND f.due = t.due AND f.fired_at > cairn_now() - interval '1 minute' AND f.fired_at < cairn_now() + interval '1 minute')
 	AND t.partition IN (SELECT cairn_caught_up('` + Name + `')) AND NOT EXISTS (SELECT 1 FROM effects_switch WHERE paused)`
 
 // Due are the timers that are due by cairn_now(), the longest overdue first, at most limit. It answers

@@ -43,6 +43,27 @@ func TestAWorkerIsDeadTenSecondsAfterItsLastTouch(t *testing.T) {
 	}
 }
 
+// TestAWorkerOfTheFutureIsDead: it died while the clock was ahead by an hour, and the clock was put right.
+func TestAWorkerOfTheFutureIsDead(t *testing.T) {
+	pool := pgtest.Read(t)
+	w := work.New(pool)
+	pgtest.ShiftClock(t, pool, time.Hour)
+	for _, name := range []string{"died", "lives"} {
+		if err := w.Touch(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pgtest.ShiftClock(t, pool, 0)
+	if err := w.Touch(t.Context(), "lives"); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"died": false, "lives": true} {
+		if alive, err := w.Alive(t.Context(), name); err != nil || alive != want {
+			t.Errorf("after the clock was put right: %s, alive is %v, %v", name, alive, err)
+		}
+	}
+}
+
 func TestPresenceFollowsTheNewestSocket(t *testing.T) {
 	pool := pgtest.Read(t)
 	w := work.New(pool)
