@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/cairnhq/cairn/domain/safety"
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/codec"
 )
@@ -227,7 +228,7 @@ func (t *term) claim(ctx context.Context) error {
 	a := t.book.at.Acceptance
 	era := t.config.Topics.CurrentEra()
 	switch {
-	case a.Closed:
+	case a.Closed && !safety.Off(safety.Close):
 		return fmt.Errorf("the partition was closed in era %d: its log was migrated", a.Era)
 	case a.Lead == 0 && era != 1:
 		return fmt.Errorf("the log is empty, and era %d begins with a migration", era)
@@ -256,7 +257,7 @@ func (t *term) claim(ctx context.Context) error {
 			switch {
 			case m == mark:
 				t.lead = m.Lead
-			case m.Lead >= mark.Lead:
+			case m.Lead > mark.Lead || m.Lead == mark.Lead && !safety.Off(safety.FirstLead):
 				taken = fmt.Errorf("%w: number %d was taken", errOtherLeads, m.Lead)
 			}
 		})
