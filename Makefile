@@ -10,7 +10,7 @@ LINT      := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2
 DATA      ?= $(CURDIR)/.cairn
 export CGO_ENABLED ?= 0
 
-.PHONY: help setup build run test test-peers negative chaos chaos-sample check fmt vet lint race wire generated bench clean
+.PHONY: contract help setup build run test test-peers negative chaos chaos-sample check fmt vet lint race wire generated bench clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -59,8 +59,12 @@ race: setup build ## Tests under the race detector
 wire: ## Writes the lock file of stored shapes anew
 	@$(GO) run ./streams/codec/wirelock
 
-generated: wire ## Fails where generated files are not up to date
+contract: ## Writes the feeds' schemas, samples and AsyncAPI document anew
+	@$(GO) run ./cmd/contract
+
+generated: wire contract ## Fails where generated files are not up to date
 	@git diff --exit-code --stat -- streams/codec/wire.lock || { echo "the lock file changed: look at the diff, commit it"; exit 1; }
+	@[ -z "$$(git status --porcelain -- streams/schemas streams/samples streams/asyncapi.yaml)" ] || { git status --short -- streams/schemas streams/samples streams/asyncapi.yaml; echo "the feeds' contract changed: look at the diff, commit it"; exit 1; }
 
 bench: build ## All benchmarks, as tables
 	@./bin/cairn bench write

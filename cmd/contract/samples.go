@@ -45,11 +45,14 @@ func (e eventType) samples(root string, words *words, files map[string][]byte) e
 
 func (e eventType) sample(words *words, full int) ([]byte, error) {
 	v := e.Kind.Fresh().Elem()
-	if full > 0 {
-		for i := range v.NumField() {
-			if i != e.Kind.SealedField() {
-				fill(v.Field(i), name(v.Type().Field(i)), words)
-			}
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		switch {
+		case i == e.Kind.SealedField():
+		case full > 0:
+			fill(v.Field(i), name(f), words)
+		case f.Type.Kind() == reflect.Slice && !strings.Contains(f.Tag.Get("json"), ",omit"):
+			v.Field(i).Set(reflect.MakeSlice(f.Type, 0, 0)) // an empty list, as the deciders write it
 		}
 	}
 	data, err := json.Marshal(v.Interface())
@@ -108,6 +111,8 @@ func fill(v reflect.Value, field string, words *words) {
 	switch {
 	case t == reflect.TypeFor[time.Duration]():
 		v.SetInt(int64(2 * time.Second))
+	case t == reflect.TypeFor[time.Time]():
+		v.Set(reflect.ValueOf(time.Date(2026, 11, 30, 18, 45, 17, 899_000_000, time.UTC)))
 	case t.Kind() == reflect.String:
 		v.SetString(textFor(t, field, words))
 	case v.CanInt():
