@@ -234,7 +234,7 @@ func (g *gatedStates) Load(ctx context.Context, partition int32, what streams.Lo
 }
 
 func TestAnAnswerThatDoesNotComeIsUnknown(t *testing.T) {
-	a := newAsking(t, func(c *kafka.AskerConfig) { c.Wait = 200 * time.Millisecond })
+	a := newAsking(t, func(c *kafka.AskerConfig) { c.Wait = 2 * time.Second })
 	c := command("user-a", "1", account.Pro)
 	if r := <-ask(t.Context(), a, c); !errors.Is(r.err, streams.ErrOutcomeUnknown) {
 		t.Fatalf("answered %v", r.err)

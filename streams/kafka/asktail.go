@@ -3,10 +3,8 @@ package kafka
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"sync"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
@@ -107,21 +105,6 @@ func (a *Asker) openReplies(ctx context.Context, open func(*kgo.Client, error) (
 		// Replies that are gone are repeated by whoever asks again.
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtEnd()),
 	))
-}
-
-func offsetsAtEnd(ctx context.Context, client *kgo.Client, topic string) (map[int32]int64, error) {
-	listed, err := kadm.NewClient(client).ListEndOffsets(ctx, topic)
-	if err == nil {
-		err = listed.Error()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("end of %s: %w", topic, err)
-	}
-	ends := map[int32]int64{}
-	for p, o := range listed[topic] {
-		ends[p] = o.Offset
-	}
-	return ends, nil
 }
 
 // tailLog reads marks and the headers of what is waited for; bodies stay bytes.

@@ -262,9 +262,9 @@ func TestTopicsAreCheckedAtEveryStart(t *testing.T) {
 	}
 	cl := client(t, e.Seeds())
 	admin := kadm.NewClient(cl)
-	more := config.Topics
-	more.Partitions = 4
-	if err := more.Ensure(ctx, admin); err == nil || !strings.Contains(err.Error(), "has 1 partitions, not 4") {
+	more := config
+	more.Topics.Partitions = 4
+	if err := more.Ensure(ctx); err == nil || !strings.Contains(err.Error(), "has 1 partitions, not 4") {
 		t.Fatalf("another partition count: %v", err)
 	}
 	day := "86400000"

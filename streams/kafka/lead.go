@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/cairnhq/cairn/domain/safety"
@@ -162,19 +161,8 @@ func (t *term) close() {
 
 // ends answers the end of the log.
 func (t *term) end(ctx context.Context) (int64, error) {
-	topic := t.config.Topics.Log()
-	ends, err := kadm.NewClient(t.out).ListEndOffsets(ctx, topic)
-	if err == nil {
-		err = ends.Error()
-	}
-	if err != nil {
-		return 0, fmt.Errorf("end of the log: %w", err)
-	}
-	end, ok := ends.Lookup(topic, t.partition)
-	if !ok {
-		return 0, fmt.Errorf("end of the log: %s has no partition %d", topic, t.partition)
-	}
-	return end.Offset, nil
+	ends, err := endOffsets(ctx, t.out, t.config.Topics.Log(), t.partition)
+	return ends[t.partition], err
 }
 
 // replay reads from the stored checkpoint to the end of the log.

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/cairnhq/cairn/domain"
@@ -41,7 +40,6 @@ func (d *Defect) Error() string {
 type Tailer struct {
 	config Config
 	client *kgo.Client
-	admin  *kadm.Client
 
 	mu    sync.Mutex
 	known map[int32]streams.Checkpoint // the newest seen of each partition
@@ -53,7 +51,7 @@ func NewTailer(config Config) (*Tailer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Tailer{config: config, client: client, admin: kadm.NewClient(client), known: map[int32]streams.Checkpoint{}}, nil
+	return &Tailer{config: config, client: client, known: map[int32]streams.Checkpoint{}}, nil
 }
 
 // Close ends End and Live. Tails end with their contexts.
@@ -67,16 +65,8 @@ func (t *Tailer) PartitionOf(scope domain.Scope) int32 { return t.config.Topics.
 
 // End implements streams.Tailer.
 func (t *Tailer) End(ctx context.Context, partition int32) (int64, error) {
-	topic := t.config.Topics.Log()
-	ends, err := t.admin.ListEndOffsets(ctx, topic)
-	if err == nil {
-		end, ok := ends.Lookup(topic, partition)
-		if ok && end.Err == nil {
-			return end.Offset, nil
-		}
-		err = cmpErr(end.Err, errors.New("no such partition"))
-	}
-	return 0, fmt.Errorf("end of partition %d of %s: %w", partition, topic, err)
+	ends, err := endOffsets(ctx, t.client, t.config.Topics.Log(), partition)
+	return ends[partition], err
 }
 
 func cmpErr(first, second error) error {

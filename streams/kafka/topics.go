@@ -9,9 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/streams"
@@ -109,40 +113,73 @@ func (t Topics) CurrentEra() int { return cmp.Or(t.Era, 1) }
 // PartitionOf is the partition of a scope.
 func (t Topics) PartitionOf(scope domain.Scope) int32 { return PartitionOf(scope, t.N()) }
 
-// Ensure creates the topics of commands, log, parked and the feeds where they are missing, and checks them. Its error names
-// everything that is wrong at once.
-func (t Topics) Ensure(ctx context.Context, admin *kadm.Client) error {
-	return t.ensure(ctx, admin, false)
-}
-
-// EnsureLive does the same for replies and live, which may stand on another cluster.
-func (t Topics) EnsureLive(ctx context.Context, admin *kadm.Client) error {
-	return t.ensure(ctx, admin, true)
-}
-
-func (t Topics) ensure(ctx context.Context, admin *kadm.Client, ephemeral bool) error {
-	replication := cmp.Or(t.Replication, 1)
-	inSync := fmt.Sprint(cmp.Or(t.InSync, max(1, int(replication)-1)))
+// ensure creates the topics that are missing (the ephemeral ones may stand on another cluster), waits until they are
+// served, and checks those that were there. Its error names everything that is wrong at once.
+func (t Topics) ensure(ctx context.Context, client *kgo.Client, ephemeral bool) error {
+	want := t.settings(ephemeral)
+	created, err := t.create(ctx, client, want)
+	if err != nil {
+		return err
+	}
+	names := slices.Sorted(maps.Keys(want))
+	if err := served(ctx, client, names...); err != nil {
+		return err
+	}
 	var faults []error
-	for _, want := range readTopicsFile().Topics {
-		if want.Ephemeral != ephemeral {
-			continue
-		}
-		config := map[string]*string{"min.insync.replicas": &inSync}
-		for k, v := range want.Config {
-			config[k] = &v
-		}
-		name := t.name(want.Name)
-		_, err := admin.CreateTopic(ctx, t.N(), replication, config, name)
-		switch {
-		case err == nil:
-		case errors.Is(err, kerr.TopicAlreadyExists):
-			faults = append(faults, t.check(ctx, admin, name, config))
-		default:
-			faults = append(faults, fmt.Errorf("create topic %s: %w", name, err))
+	admin := kadm.NewClient(client)
+	for _, name := range names {
+		if !created[name] {
+			faults = append(faults, t.check(ctx, admin, name, want[name]))
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// settings are those of each topic by its name.
+func (t Topics) settings(ephemeral bool) map[string]map[string]*string {
+	inSync := fmt.Sprint(cmp.Or(t.InSync, max(1, int(t.Replication)-1)))
+	all := map[string]map[string]*string{}
+	for _, want := range readTopicsFile().Topics {
+		if want.Ephemeral == ephemeral {
+			config := map[string]*string{"min.insync.replicas": &inSync}
+			for k, v := range want.Config {
+				config[k] = &v
+			}
+			all[t.name(want.Name)] = config
+		}
+	}
+	return all
+}
+
+// create makes the topics that are missing, all in one request, and answers which it made.
+func (t Topics) create(ctx context.Context, client *kgo.Client, want map[string]map[string]*string) (map[string]bool, error) {
+	req := kmsg.NewPtrCreateTopicsRequest()
+	req.TimeoutMillis = int32(servedWithin.Milliseconds())
+	for name, config := range want {
+		topic := kmsg.NewCreateTopicsRequestTopic()
+		topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, t.N(), cmp.Or(t.Replication, 1)
+		for k, v := range config {
+			setting := kmsg.NewCreateTopicsRequestTopicConfig()
+			setting.Name, setting.Value = k, v
+			topic.Configs = append(topic.Configs, setting)
+		}
+		req.Topics = append(req.Topics, topic)
+	}
+	resp, err := req.RequestWith(ctx, client)
+	if err != nil {
+		return nil, fmt.Errorf("create topics: %w", err)
+	}
+	created := map[string]bool{}
+	var faults []error
+	for _, topic := range resp.Topics {
+		switch err := kerr.ErrorForCode(topic.ErrorCode); {
+		case err == nil:
+			created[topic.Topic] = true
+		case !errors.Is(err, kerr.TopicAlreadyExists):
+			faults = append(faults, fmt.Errorf("create topic %s: %w", topic.Topic, err))
+		}
+	}
+	return created, errors.Join(faults...)
 }
 
 // check compares a topic with what it should be.
@@ -188,10 +225,13 @@ func checked(key string) bool {
 // CheckEnds refuses a log that ends below what was read from it: a broker that lost its end, or was put back from an old
 // copy, would hand out the same offsets twice. Stored are the checkpoints of one reader by partition.
 func (t Topics) CheckEnds(ctx context.Context, admin *kadm.Client, reader string, stored map[int32]streams.Checkpoint) error {
-	ends, err := admin.ListEndOffsets(ctx, t.Log())
-	if err == nil {
-		err = ends.Error()
-	}
+	var ends kadm.ListedOffsets
+	limit, cancel := context.WithTimeout(ctx, endsWithin)
+	defer cancel()
+	err := again(limit, func() (err error) {
+		ends, err = admin.ListEndOffsets(limit, t.Log())
+		return cmpErr(err, ends.Error())
+	})
 	if err != nil {
 		return fmt.Errorf("end of %s: %w", t.Log(), err)
 	}
@@ -205,7 +245,8 @@ func (t Topics) CheckEnds(ctx context.Context, admin *kadm.Client, reader string
 	return errors.Join(faults...)
 }
 
-// Ensure does Topics.Ensure and EnsureLive, and compares the log's ends with Stored.
+// Ensure creates the topics that are missing, waits until they are served, checks those that were there, and compares the
+// log's ends with Stored. Its error names everything that is wrong at once.
 func (c Config) Ensure(ctx context.Context) error {
 	client, err := c.client()
 	if err != nil {
@@ -217,8 +258,7 @@ func (c Config) Ensure(ctx context.Context) error {
 		return err
 	}
 	defer live.Close()
-	admin := kadm.NewClient(client)
-	if err := errors.Join(c.Topics.Ensure(ctx, admin), c.Topics.EnsureLive(ctx, kadm.NewClient(live))); err != nil {
+	if err := errors.Join(c.Topics.ensure(ctx, client, false), c.Topics.ensure(ctx, live, true)); err != nil {
 		return err
 	}
 	if c.Stored == nil {
@@ -233,5 +273,5 @@ func (c Config) Ensure(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.Topics.CheckEnds(ctx, admin, "the writer", stored)
+	return c.Topics.CheckEnds(ctx, kadm.NewClient(client), "the writer", stored)
 }

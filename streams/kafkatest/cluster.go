@@ -14,7 +14,7 @@ import (
 )
 
 // startWithin is how long a broker may take until it serves. Three of them on two busy cores take their time.
-const startWithin = 2 * time.Minute
+const startWithin = 4 * time.Minute
 
 // Config says which cluster to start.
 type Config struct {
