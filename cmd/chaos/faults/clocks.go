@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cairnhq/cairn/cmd/cairn/app"
 	"github.com/cairnhq/cairn/cmd/chaos/stage"
 	"github.com/cairnhq/cairn/migrations"
 )
@@ -17,16 +18,7 @@ func clocks(extent Extent) []Fault {
 		long = 3 * time.Second
 	}
 	all := []Fault{{Name: "database clock +1 h and back", Steps: []Step{func(ctx context.Context, r *Ring) (int, error) {
-		for _, by := range []time.Duration{time.Hour, 0} {
-			r.Log.Info("shift the database's clock", "by", by)
-			if err := r.shift(ctx, by); err != nil {
-				return 1, err
-			}
-			if err := wait(ctx, long); err != nil {
-				return 1, err
-			}
-		}
-		return 2, r.healed(ctx)
+		return r.jump(ctx, long)
 	}}}}
 	roles := []string{"writer"}
 	if extent == Whole {
@@ -38,6 +30,29 @@ func clocks(extent Extent) []Fault {
 		}}})
 	}
 	return all
+}
+
+// jump moves the database's clock ahead, has a worker die there, and moves it back: what that worker claimed must not wait
+// for an hour.
+func (r *Ring) jump(ctx context.Context, long time.Duration) (int, error) {
+	r.Log.Info("shift the database's clock", "by", time.Hour)
+	if err := r.shift(ctx, time.Hour); err != nil {
+		return 0, err
+	}
+	if err := wait(ctx, long); err != nil {
+		return 1, err
+	}
+	p := r.victim(app.RoleEffects)
+	r.Log.Info("kill -9", "process", p.String())
+	p.Kill()
+	r.Log.Info("shift the database's clock back")
+	if err := r.shift(ctx, 0); err != nil {
+		return 1, err
+	}
+	if err := p.Start(); err != nil {
+		return 2, err
+	}
+	return 2, r.healed(ctx)
 }
 
 // shift moves the one clock of SQL.
