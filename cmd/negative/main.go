@@ -113,7 +113,7 @@ func (t tests) red(ctx context.Context, c control) error {
 	out, err := t.start(ctx, c.off, c.test)
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || !regexp.MustCompile(`(?m)^--- FAIL: `+c.test+` `).Match(out) || bytes.Contains(out, []byte("\npanic: ")) {
-		return fmt.Errorf("%s off -> NOT red (%s of %s, %w):\n%s", c.off, c.test, c.folder, err, tail(out))
+		return fmt.Errorf("%s off -> NOT red (%s of %s, %v):\n%s", c.off, c.test, c.folder, err, tail(out))
 	}
 	fmt.Printf("%s off -> red (%s of %s, %.1f s)\n", c.off, c.test, c.folder, time.Since(began).Seconds())
 	return nil

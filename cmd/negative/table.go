@@ -36,13 +36,11 @@ func controls() []control {
 func laws() []control {
 	return []control{
 		{safety.FirstLead, "streams", "TestTheAcceptanceRule"},
-		{safety.FirstLead, "streams/leadmodel", "TestLeadingKeepsItsPromises"},
 		{safety.Acceptance, "streams", "TestTheAcceptanceRule"},
 		{safety.Acceptance, "streams/leadmodel", "TestLeadingKeepsItsPromises"},
 		{safety.After, "streams", "TestTheAcceptanceRule"},
 		{safety.After, "streams/leadmodel", "TestLeadingKeepsItsPromises"},
 		{safety.Close, "streams", "TestTheAcceptanceRule"},
-		{safety.Close, "streams/leadmodel", "TestLeadingKeepsItsPromises"},
 		{safety.FirstLead, "streams/kafka", "TestATailGivesWhatCountsAndMovesOverTheRest"},
 		{safety.Acceptance, "streams/kafka", "TestATailGivesWhatCountsAndMovesOverTheRest"},
 		{safety.RememberedIDs, "streams/kafka", "TestACommandIsDecidedOnce"},

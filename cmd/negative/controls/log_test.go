@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/codec"
@@ -116,8 +117,8 @@ func schedule(t *testing.T, want string, write func(p *pen)) {
 	})
 }
 
-// The schedule that the search of package leadmodel finds where the last lead of a number wins: B's claim of number 1 comes
-// second, and A's lands again after B has decided, with what A decided on its own.
+// The schedule that the search of package leadmodel finds where the last lead of a number wins, and writers believe it: B's claim
+// of number 1 comes second, and A's lands again after B has decided, with what A decided on its own.
 func TestTheFirstLeadOfANumberWins(t *testing.T) {
 	schedule(t, "0A 1, 1A 2", func(p *pen) {
 		p.lead(streams.SortLead, 1, "A")
@@ -161,6 +162,10 @@ func TestNothingCountsAfterAClose(t *testing.T) {
 		p.lead(streams.SortClose, 2, "migration")
 		p.lead(streams.SortLead, 3, "B")
 		p.commit(3, "B", 1, 0, 2)
+		p.send(wish("late", "x"))
+		_, stop := p.writer(asItIs) // of a process that was started with the old topics
+		defer stop()
+		elapse(10 * time.Second)
 	})
 }
 
