@@ -148,7 +148,7 @@ func (a *Asker) tailLog(ctx context.Context, client *kgo.Client, at []streams.Ch
 // tailReplies brings the answers to commands that had been decided before.
 func (a *Asker) tailReplies(ctx context.Context, client *kgo.Client) error {
 	for {
-		records, err := poll(ctx, client)
+		records, err := pollEphemeral(ctx, client)
 		if err != nil {
 			return err
 		}

@@ -112,7 +112,7 @@ func (l *Live) Follow(ctx context.Context, handle func(streams.LiveFrame)) error
 	}
 	defer client.Close()
 	for {
-		records, err := poll(ctx, client)
+		records, err := pollEphemeral(ctx, client)
 		if err != nil {
 			return err
 		}

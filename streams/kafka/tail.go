@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/cairnhq/cairn/domain"
@@ -190,18 +192,48 @@ func (c Config) follow(from map[int32]int64) (*kgo.Client, error) {
 
 // poll waits for records. Its error is ctx's, or one that waiting does not mend.
 func poll(ctx context.Context, client *kgo.Client) ([]*kgo.Record, error) {
+	return pollPast(ctx, client, passes)
+}
+
+// pollEphemeral is poll for topics whose records may be lost with a broker, and are missed by nobody for long.
+func pollEphemeral(ctx context.Context, client *kgo.Client) ([]*kgo.Record, error) {
+	return pollPast(ctx, client, func(err error) bool {
+		var loss *kgo.ErrDataLoss
+		return passes(err) || errors.As(err, &loss)
+	})
+}
+
+// passes reports an error of a broker in trouble, such as with its disk: the client asks again by itself.
+func passes(err error) bool { return errors.Is(err, kerr.UnknownServerError) }
+
+func pollPast(ctx context.Context, client *kgo.Client, mends func(error) bool) ([]*kgo.Record, error) {
 	fetches := client.PollFetches(ctx)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	var err error
+	mended := false
 	fetches.EachError(func(topic string, partition int32, e error) {
+		if mends(e) {
+			mended = true
+			return
+		}
 		err = errors.Join(err, fmt.Errorf("reading partition %d of %s: %w", partition, topic, e))
 	})
 	if err != nil {
 		return nil, err
 	}
-	return fetches.Records(), nil
+	records := fetches.Records()
+	if mended && len(records) == 0 {
+		timer := time.NewTimer(100 * time.Millisecond)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-timer.C:
+		}
+	}
+	return records, nil
 }
 
 // accept moves a checkpoint over a record and answers its mark and whether it counts. A record without a mark was

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
-	"sync"
 	"testing"
 	"time"
 
@@ -39,9 +37,15 @@ type stage struct {
 
 func newStage(t testing.TB, partitions int32) *stage {
 	t.Helper()
+	return newStageOf(t, 1, partitions)
+}
+
+func newStageOf(t testing.TB, brokers int, partitions int32) *stage {
+	t.Helper()
+	ports := []int{9092, 9093, 9094}[:brokers]
 	s := &stage{t: t, network: &kfake.VirtualNetwork{}, states: memory.NewStates(), keys: memory.NewKeys()}
 	var err error
-	s.cluster, err = kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(9092), kfake.ListenFn(s.network.Listen))
+	s.cluster, err = kfake.NewCluster(kfake.NumBrokers(brokers), kfake.Ports(ports...), kfake.ListenFn(s.network.Listen))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,24 +74,17 @@ func (s *stage) close() {
 // host is where a writer runs: it can be cut off for a while, or for ever.
 type host struct {
 	*kafka.Writer
-	network *kfake.VirtualNetwork
-	states  streams.States
-	stop    context.CancelFunc
-	done    chan struct{}
-
-	mu     sync.Mutex
-	conns  map[*cutConn]bool
-	frozen chan struct{} // nil: it runs; else closed when it goes on
-	dead   bool
+	*line
+	states streams.States
+	stop   context.CancelFunc
+	done   chan struct{}
 	away   bool // its store
 }
-
-var errCut = errors.New("cut off")
 
 // start runs a writer of a release on a host of its own.
 func (s *stage) start(change func(*kafka.WriterConfig)) *host {
 	s.t.Helper()
-	h := &host{network: s.network, states: s.states, done: make(chan struct{}), conns: map[*cutConn]bool{}}
+	h := &host{line: newLine(s.network), states: s.states, done: make(chan struct{})}
 	if s.shared != nil {
 		h.states = s.shared
 	}
@@ -118,7 +115,7 @@ func (s *stage) start(change func(*kafka.WriterConfig)) *host {
 
 // shutdown ends the writer in good order.
 func (h *host) shutdown() {
-	h.resume()
+	h.mend()
 	h.stop()
 	<-h.done
 }
@@ -137,35 +134,8 @@ func (h *host) gone() bool {
 
 // kill ends the writer as a crash does: nothing of it reaches anybody any more.
 func (h *host) kill() {
-	h.mu.Lock()
-	h.dead = true
-	for c := range h.conns {
-		c.Conn.Close()
-	}
-	if h.frozen != nil {
-		close(h.frozen)
-		h.frozen = nil
-	}
-	h.mu.Unlock()
+	h.sever()
 	h.stop()
-}
-
-// pause stops the writer as a stalled machine does; resume lets it go on where it was.
-func (h *host) pause() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.frozen == nil && !h.dead {
-		h.frozen = make(chan struct{})
-	}
-}
-
-func (h *host) resume() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.frozen != nil {
-		close(h.frozen)
-		h.frozen = nil
-	}
 }
 
 // storeAway says whether the host reaches its store.
@@ -173,22 +143,6 @@ func (h *host) storeAway(away bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.away = away
-}
-
-// gate waits while the host is stopped.
-func (h *host) gate() error {
-	for {
-		h.mu.Lock()
-		frozen, dead := h.frozen, h.dead
-		h.mu.Unlock()
-		if dead {
-			return errCut
-		}
-		if frozen == nil {
-			return nil
-		}
-		<-frozen
-	}
 }
 
 func (h *host) storeGate() error {
@@ -223,55 +177,15 @@ func (h *host) Store(ctx context.Context, f streams.Flush) error {
 	return h.states.Store(ctx, f)
 }
 
-func (h *host) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	if err := h.gate(); err != nil {
-		return nil, err
-	}
-	c, err := h.network.DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	cut := &cutConn{Conn: c, host: h}
-	h.conns[cut] = true
-	return cut, nil
-}
-
-// drop cuts every connection once: answers on their way are lost, what was asked may have been done.
-func (h *host) drop() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for c := range h.conns {
-		c.Conn.Close()
-		delete(h.conns, c)
-	}
-}
-
-type cutConn struct {
-	net.Conn
-	host *host
-}
-
-func (c *cutConn) Write(b []byte) (int, error) {
-	if err := c.host.gate(); err != nil {
-		return 0, err
-	}
-	return c.Conn.Write(b)
-}
-
-func (c *cutConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if gone := c.host.gate(); gone != nil {
-		return 0, gone
-	}
-	return n, err
-}
-
-// askers begins an asker in a context of its own.
+// asker begins an asker in a context of its own.
 func (s *stage) asker() (ask *kafka.Asker, stop func()) {
 	s.t.Helper()
-	ask, err := kafka.NewAsker(kafka.AskerConfig{Config: s.config, Schema: release(s.t, 1, 1), Keys: s.keys, States: s.states})
+	return s.askerOn(s.config)
+}
+
+func (s *stage) askerOn(config kafka.Config) (ask *kafka.Asker, stop func()) {
+	s.t.Helper()
+	ask, err := kafka.NewAsker(kafka.AskerConfig{Config: config, Schema: release(s.t, 1, 1), Keys: s.keys, States: s.states})
 	if err != nil {
 		s.t.Fatal(err)
 	}
