@@ -41,6 +41,8 @@ func (c *check) answers() {
 		}
 		if before := first[key]; before == nil {
 			first[key] = o
+		} else if before.request.Fingerprint != o.request.Fingerprint && len(e.Commit.Fingerprint) > 0 {
+			c.fault(SameAnswer, "command %s of %s: %s was told %s, and %s, who asked something else, %s", key.ID, key.Scope, before.client, before.told(), o.client, o.told())
 		} else if !sameAnswer(before, o) {
 			c.fault(SameAnswer, "command %s of %s: %s was told %s, and %s %s", key.ID, key.Scope, before.client, before.told(), o.client, o.told())
 		}

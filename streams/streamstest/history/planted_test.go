@@ -271,6 +271,13 @@ func TestWhatClientsSawIsHeldAgainstTheLog(t *testing.T) {
 			op.Accepted(p.answer(p.commit(ann, "b", "tally-x")))
 			again.Rejected(no)
 		}, []history.Law{history.SameAnswer, history.Acknowledged}},
+		"yes to another request under a used id": {func(p *plot, r *history.Recorder) {
+			op := r.Invoke("c", request1("b"))
+			other := r.Invoke("d", history.Request{Scope: ann, CommandID: streams.CommandID(ann, "b"), Fingerprint: "another"})
+			a := p.answer(p.commit(ann, "b", "tally-x"))
+			op.Accepted(a)
+			other.Accepted(a)
+		}, []history.Law{history.SameAnswer}},
 		"a used id, and nobody used it": {func(p *plot, r *history.Recorder) {
 			r.Invoke("c", request1("b")).Rejected(&domain.Rejection{Code: domain.CodeIDReused})
 		}, []history.Law{history.SameAnswer}},
