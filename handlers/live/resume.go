@@ -77,16 +77,15 @@ func (g *Gateway) resume(s *session, key deviceKey, seen streams.Position) {
 
 // waitingRuns are the runs that wait for a device. Where that can't be known now nothing waits: a call that is offered
 // although its run was not resumed is a call like any other.
-func (g *Gateway) waitingRuns(ctx context.Context, key deviceKey) []string {
+func (g *Gateway) waitingRuns(parent context.Context, key deviceKey) []string {
 	if g.Runs == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(parent, 5*time.Second)
 	defer cancel()
 	found, err := g.Runs.Waiting(ctx, key.scope, key.device)
-	if err != nil {
+	if err != nil && parent.Err() == nil {
 		g.Log.Warn("looking for runs that wait for a device failed", "device", key.device, "error", err)
-		return nil
 	}
 	ids := make([]string, len(found))
 	for i, r := range found {

@@ -32,22 +32,16 @@ func (s *source) start(ctx context.Context, partition int32) (from streams.Check
 	if err != nil {
 		return from, 0, fmt.Errorf("the end of partition %d: %w", partition, err)
 	}
-	era := s.config.Era
-	if ok && at.Acceptance.Era <= era && at.Next <= end.Next && s.sameEra(at) {
+	if ok && at.Next <= end.Next { // a migration moves places, too; a log that lost its end leaves them beyond it
 		return at, 0, nil
 	}
-	if begin, err = s.config.Begins.PolicyBegin(ctx, s.policy.Name, era, partition, end.Next); err != nil {
+	if begin, err = s.config.Begins.PolicyBegin(ctx, s.policy.Name, s.config.Era, partition, end.Next); err != nil {
 		return from, 0, fmt.Errorf("where %s began: %w", s.policy.Name, err)
 	}
 	if begin == end.Next {
 		return end, begin, nil
 	}
 	return streams.Start(), begin, nil
-}
-
-// sameEra reports whether a place is one in the log as it lies now: after a migration offsets mean something else.
-func (s *source) sameEra(at streams.Checkpoint) bool {
-	return at.Acceptance.Era == s.config.Era || at.Acceptance.Era == 0
 }
 
 // keeper stores a place once in a while.

@@ -21,6 +21,7 @@ const (
 	HeaderFingerprint = "fingerprint" // log and replies: of the request that is answered; raw bytes
 	HeaderOutcome     = "outcome"     // log and replies
 	HeaderPlace       = "place"       // replies: era, partition and offset of the commit
+	HeaderParks       = "parks"       // log: the command of this rejection is parked
 )
 
 // Headers is what the headers of a record on the log, or on the replies, say. A reader that only wants

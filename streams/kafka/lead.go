@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -77,11 +78,14 @@ type term struct {
 
 	book *book
 
-	pending  []*inFlight // decided, not read back
-	deciding map[streams.CommandKey]*inFlight
-	after    streams.CommandPlace
-	batches  int // of pending
-	parking  chan *kgo.Record
+	pending   []*inFlight // decided, not read back
+	deciding  map[streams.CommandKey]*inFlight
+	after     streams.CommandPlace
+	batches   int // of pending
+	parking   chan *kgo.Record
+	unparked  atomic.Int64  // commands rejected and not parked yet; states are not stored before they are
+	allParked chan struct{} // unparked came to zero
+	owed      []*kgo.Record // commits read whose commands an earlier writer may not have parked
 }
 
 // accepted is what the term read last.
@@ -109,6 +113,9 @@ func (t *term) run(ctx context.Context) error {
 	if err := t.claim(ctx); err != nil {
 		return err
 	}
+	if err := t.parkOwed(ctx); err != nil {
+		return err
+	}
 	return t.serve(ctx)
 }
 
@@ -117,6 +124,9 @@ func (t *term) open(ctx context.Context) error {
 	t.status.change(func(p *PartitionStats) { p.Phase = Replaying })
 	snapshot, err := t.load(ctx, streams.Lookup{})
 	if err != nil {
+		return err
+	}
+	if err := t.config.Topics.CheckEra("what is stored", t.partition, snapshot.Checkpoint); err != nil {
 		return err
 	}
 	voided := map[int64]bool{}
@@ -181,6 +191,9 @@ func (t *term) replay(ctx context.Context) error {
 			return err
 		}
 		if t.book.ids.unflushed() >= t.config.MaxUnflushed/4 {
+			if err := t.parkOwed(ctx); err != nil {
+				return err
+			}
 			if err := t.store(ctx); err != nil {
 				return err
 			}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/cairnhq/cairn/domain"
@@ -74,28 +73,9 @@ func (c Config) ReadParked(ctx context.Context) ([]ParkedItem, error) {
 	}
 	defer client.Close()
 	topic := c.Topics.Parked()
-	admin := kadm.NewClient(client)
-	starts, err := admin.ListStartOffsets(ctx, topic)
-	if err == nil {
-		err = starts.Error()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the beginning of %s: %w", topic, err)
-	}
-	ends, err := offsetsAtEnd(ctx, client, topic)
-	if err != nil {
+	from, ends, err := c.bounds(ctx, client, topic)
+	if err != nil || len(ends) == 0 {
 		return nil, err
-	}
-	from := map[int32]kgo.Offset{}
-	for p, end := range ends {
-		if start, _ := starts.Lookup(topic, p); start.Offset < end {
-			from[p] = kgo.NewOffset().At(start.Offset)
-		} else {
-			delete(ends, p)
-		}
-	}
-	if len(from) == 0 {
-		return nil, nil
 	}
 	records, err := c.readTo(ctx, topic, from, ends)
 	if err != nil {

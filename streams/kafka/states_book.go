@@ -84,6 +84,9 @@ func (t *term) fold(ctx context.Context, records []*kgo.Record, led func(streams
 		case !ok:
 		case m.Sort == streams.SortCommit:
 			counted = append(counted, replayed{record: r, mark: m})
+			if _, parks := find(r.Headers, HeaderParks); parks {
+				t.owed = append(t.owed, r)
+			}
 		case led != nil:
 			led(m)
 		}

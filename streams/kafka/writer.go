@@ -112,7 +112,9 @@ func (w *Writer) Run(ctx context.Context) error {
 	}
 	defer replies.Close()
 	parked, err := w.config.client(quiet(w.config.Log), kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.ProducerBatchMaxBytes(4<<20), kgo.ProducerBatchCompression(kgo.ZstdCompression()))
+		kgo.ProducerBatchMaxBytes(4<<20), kgo.ProducerBatchCompression(kgo.ZstdCompression()),
+		// A writer that ends must not wait for brokers that it does not reach. What is parked twice is told by where it lay.
+		kgo.AllowIdempotentProduceCancellation())
 	if err != nil {
 		return err
 	}

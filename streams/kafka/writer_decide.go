@@ -258,9 +258,12 @@ func (t *term) fly(a *wish, c streams.Commit, p *inFlight, value []byte) *kgo.Re
 		t.deciding[streams.CommandKey{Scope: a.scope, ID: a.id}] = p
 	}
 	t.pending = append(t.pending, p)
+	headers := CommitHeaders(c, p.scope.position)
+	if p.parked != nil { // who leads next must know, if this writer does not get to park it
+		headers = append(headers, kgo.RecordHeader{Key: HeaderParks})
+	}
 	return &kgo.Record{
-		Topic: t.config.Topics.Log(), Partition: t.partition, Key: []byte(a.scope),
-		Headers: CommitHeaders(c, p.scope.position), Value: value,
+		Topic: t.config.Topics.Log(), Partition: t.partition, Key: []byte(a.scope), Headers: headers, Value: value,
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
@@ -25,6 +24,7 @@ func (t *term) serve(ctx context.Context) error {
 	t.after = t.book.at.Acceptance.After
 	t.deciding = map[streams.CommandKey]*inFlight{}
 	t.parking = make(chan *kgo.Record, maxBatch*(t.config.InFlight+1))
+	t.allParked = make(chan struct{}, 1)
 	commands, err := t.config.client(
 		quiet(t.config.Log),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topics.Commands(): {t.partition: kgo.NewOffset().At(from)}}),
@@ -88,16 +88,14 @@ func (t *term) parkAll(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case r := <-t.parking:
-			err := t.persist(ctx, "park", "the parked topic", func() error {
-				err := t.writer.parked.ProduceSync(ctx, r).FirstErr()
-				if errors.Is(err, kerr.MessageTooLarge) && r.Value != nil { // with the headers that say why it is here
-					t.status.log.Error("a parked command is too large to be kept: its headers are", "error", err)
-					r.Value = nil
-				}
-				return err
-			})
-			if err != nil {
+			if t.parkOne(ctx, r) != nil {
 				return nil
+			}
+			if t.unparked.Add(-1) == 0 {
+				select {
+				case t.allParked <- struct{}{}:
+				default:
+				}
 			}
 		}
 	}
@@ -178,6 +176,13 @@ func (l *loop) run(ctx context.Context) error {
 func (l *loop) finish() error {
 	ctx, cancel := context.WithTimeout(l.life, 5*time.Second)
 	defer cancel()
+	for l.unparked.Load() > 0 {
+		select {
+		case <-l.allParked:
+		case <-ctx.Done():
+			return nil
+		}
+	}
 	if l.book.storing {
 		select {
 		case o := <-l.writes:
@@ -310,9 +315,10 @@ func (l *loop) count(p *inFlight, now time.Time) {
 	}
 }
 
-// flush begins to store what is known, unless that is stored or being stored.
+// flush begins to store what is known, unless that is stored or being stored. What is to be parked comes first: the next
+// writer looks for it only behind the stored checkpoint.
 func (l *loop) flush() {
-	if l.book.storing || l.book.at == l.book.stored {
+	if l.book.storing || l.book.at == l.book.stored || l.unparked.Load() > 0 {
 		return
 	}
 	f := l.prepare()

@@ -32,7 +32,7 @@ func NewPublisher(config Config) (*Publisher, error) {
 	}
 	client, err := config.client(
 		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(0), kgo.ProducerBatchMaxBytes(4<<20),
-		kgo.RecordDeliveryTimeout(deliverWithin), kgo.ProducerBatchCompression(kgo.ZstdCompression()),
+		kgo.RecordDeliveryTimeout(deliverWithin), kgo.AllowIdempotentProduceCancellation(), kgo.ProducerBatchCompression(kgo.ZstdCompression()),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("pubsub: %w", err)
