@@ -45,7 +45,8 @@ func (b broker) pubSub(t *testing.T, group string, key func(string, *message.Mes
 
 func byMetadata(_ string, m *message.Message) []byte { return []byte(m.Metadata.Get("partition_key")) }
 
-// The feature sets are those with which Watermill's own Kafka driver runs its suite.
+// The feature sets are those with which Watermill's own Kafka driver runs its suite. Here the suite is short; its
+// whole length is in stress_test.go.
 func (b broker) grouped() tests.Features {
 	return tests.Features{ConsumerGroups: true, Persistent: true, GenerateTopicFunc: b.topic, ForceShort: true}
 }
