@@ -76,3 +76,20 @@ func (v *Vault) RaiseFormatLevel(ctx context.Context, level int) error {
 	_, err := v.exec(ctx, `UPDATE vault SET format_level = GREATEST(format_level, $1)`, level)
 	return err
 }
+
+// Voided is a reader's question for the voids of an era (kafka.Config.Voided).
+func (v *Vault) Voided(era int) func(ctx context.Context, partition int32) (map[int64]bool, error) {
+	return func(ctx context.Context, partition int32) (map[int64]bool, error) {
+		voids, err := v.Voids(ctx, era)
+		if err != nil {
+			return nil, err
+		}
+		offsets := map[int64]bool{}
+		for _, void := range voids {
+			if void.Partition == partition {
+				offsets[void.Offset] = true
+			}
+		}
+		return offsets, nil
+	}
+}
