@@ -10,7 +10,7 @@ LINT      := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2
 DATA      ?= $(CURDIR)/.cairn
 export CGO_ENABLED ?= 0
 
-.PHONY: contract help setup build run test test-peers negative chaos chaos-sample check fmt vet lint race wire generated bench clean
+.PHONY: chaos-files contract help setup build run test test-peers negative chaos chaos-sample check fmt vet lint race wire generated bench clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -37,6 +37,9 @@ negative: setup ## Turns each safety mechanism off and shows that a test goes re
 chaos: setup ## Two processes of each role on real Kafka, injured in every way and judged (SECONDS=600 SEED=… FAULT=…)
 	@bash deploy/setup.sh kafka && bash deploy/kafka-test.sh
 	@$(GO) run ./cmd/chaos --seconds $(or $(SECONDS),600) --seed $(or $(SEED),0) $(if $(FAULT),--fault "$(FAULT)")
+
+chaos-files: ## Breaks the embedded broker off at every operation on its files (FAULTS=20: so many of each kind; SEED=…)
+	@CAIRN_FILE_FAULTS=$(or $(FAULTS),all) CAIRN_SEED=$(SEED) $(GO) test ./streams/kafka/filetest -count=1 -v -timeout 60m
 
 chaos-sample: setup ## The same with one step of each fault: about three minutes
 	@bash deploy/setup.sh kafka && bash deploy/kafka-test.sh

@@ -273,5 +273,29 @@ func (c Config) Ensure(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.Topics.CheckEnds(ctx, kadm.NewClient(client), "the writer", stored)
+	admin := kadm.NewClient(client)
+	return errors.Join(c.Topics.CheckEnds(ctx, admin, "the writer", stored), c.Topics.checkCommands(ctx, admin, stored))
+}
+
+// checkCommands refuses commands that end below what was decided of them: new ones would get the offsets of decided ones, and
+// never be decided.
+func (t Topics) checkCommands(ctx context.Context, admin *kadm.Client, stored map[int32]streams.Checkpoint) error {
+	var ends kadm.ListedOffsets
+	limit, cancel := context.WithTimeout(ctx, endsWithin)
+	defer cancel()
+	err := again(limit, func() (err error) {
+		ends, err = admin.ListEndOffsets(limit, t.Commands())
+		return cmpErr(err, ends.Error())
+	})
+	if err != nil {
+		return fmt.Errorf("end of %s: %w", t.Commands(), err)
+	}
+	var faults []error
+	for partition, c := range stored {
+		end, _ := ends.Lookup(t.Commands(), partition)
+		if after := c.Acceptance.After; after.Era == t.CurrentEra() && after.Offset >= end.Offset {
+			faults = append(faults, fmt.Errorf("partition %d of %s ends at %d, but the command at %d was decided: the topic lost its end (put it back from a later copy, or look at `cairn repair`)", partition, t.Commands(), end.Offset, after.Offset))
+		}
+	}
+	return errors.Join(faults...)
 }

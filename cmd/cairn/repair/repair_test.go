@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
 	"github.com/cairnhq/cairn/cmd/cairn/backup/backuptest"
@@ -86,16 +84,6 @@ func looked(t *testing.T, i *backuptest.Installation, use func(*repair.Repairer,
 	if use != nil {
 		use(r, f)
 	}
-}
-
-func admin(t *testing.T, i *backuptest.Installation) *kadm.Client {
-	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(i.Kafka.Seeds...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	return kadm.NewClient(client)
 }
 
 func judged(t *testing.T, i *backuptest.Installation) history.Verdict {
@@ -249,6 +237,9 @@ func TestNewCommandsAreNotTakenForDecidedOnes(t *testing.T) {
 	})
 	m.putBack(before, "broker/partitions/cairn.commands-0")
 	m.on(func(i *backuptest.Installation) {
+		if err := i.Kafka.Ensure(t.Context()); err == nil || !strings.Contains(err.Error(), "cairn repair") {
+			t.Errorf("the start says: %v", err)
+		}
 		looked(t, i, func(r *repair.Repairer, f repair.Findings) {
 			if f.Nothing() || len(f.Ahead) > 0 || f.Passed[0] != 6 {
 				t.Errorf("ahead %v, passed %v", f.Ahead, f.Passed)
@@ -282,7 +273,9 @@ func TestARepairRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.on(func(i *backuptest.Installation) {
-		if err := i.Kafka.Topics.Ensure(t.Context(), admin(t, i)); err != nil {
+		bare := i.Kafka
+		bare.Stored = nil
+		if err := bare.Ensure(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		i.Read.Reset()
