@@ -18,6 +18,9 @@ type Kind struct {
 	typ    reflect.Type
 	sealed int
 	olds   []Upcast
+	downs  []Upcast // as olds: from the next schema back; nil where nothing was promised
+	levels []int    // as olds: since which format level the next schema may be written; 0: as the one before
+	since  int
 }
 
 // Upcast turns the clear data of one schema into that of the next. It is pure.
@@ -27,7 +30,18 @@ type Upcast func(data []byte) ([]byte, error)
 type KindOption func(*Kind)
 
 // Was says that an older schema existed and how its data becomes the next one's. Oldest first.
-func Was(up Upcast) KindOption { return func(k *Kind) { k.olds = append(k.olds, up) } }
+func Was(up Upcast) KindOption { return Raised(0, up, nil) }
+
+// Raised is Was for a schema that may be written only from a format level on, when every running process can read it; until
+// then down turns what is written into the older one. Whoever reads either sees the same.
+func Raised(level int, up, down Upcast) KindOption {
+	return func(k *Kind) {
+		k.olds, k.downs, k.levels = append(k.olds, up), append(k.downs, down), append(k.levels, level)
+	}
+}
+
+// Since says that the kind itself may be written only from a format level on. A command that leads to it is refused before.
+func Since(level int) KindOption { return func(k *Kind) { k.since = level } }
 
 // Named ties T to a wire name. It panics on a T that is not a struct or has two sealed fields: a
 // mistake of the program's text, found when it starts.
@@ -56,6 +70,31 @@ func (k Kind) Name() string { return k.name }
 
 // Schema is the number of the schema that is written today; the first is 1.
 func (k Kind) Schema() int { return len(k.olds) + 1 }
+
+// Level is the format level since which today's schema may be written; the first is 1.
+func (k Kind) Level() int { return k.levelOf(k.Schema()) }
+
+// SchemaAt is the newest schema that may be written at a format level, or 0.
+func (k Kind) SchemaAt(level int) int {
+	for schema := k.Schema(); schema > 0; schema-- {
+		if k.levelOf(schema) <= level {
+			return schema
+		}
+	}
+	return 0
+}
+
+func (k Kind) levelOf(schema int) int {
+	for i := schema - 2; i >= 0; i-- {
+		if k.levels[i] > 0 {
+			return k.levels[i]
+		}
+	}
+	return max(1, k.since)
+}
+
+// Downcasts are the steps back, the first from schema 2 to 1; nil where there is none.
+func (k Kind) Downcasts() []Upcast { return k.downs }
 
 // Type is the Go struct.
 func (k Kind) Type() reflect.Type { return k.typ }

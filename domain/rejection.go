@@ -26,5 +26,6 @@ const (
 	CodeTooLarge    = "too_large"
 	CodeInternal    = "internal"
 	CodeScopeErased = "scope_erased"
-	CodeIDReused    = "id_reused" // another request under a used id
+	CodeIDReused    = "id_reused"     // another request under a used id
+	CodeNotYet      = "not_finalized" // the release that can do this is not finalized yet
 )

@@ -30,6 +30,7 @@ type Schema struct {
 	commands   table
 	pack       *zstd.Encoder
 	unpack     *zstd.Decoder
+	level      int // what may be written; 0: everything
 }
 
 // table finds kinds by wire name and by Go type.

@@ -78,6 +78,10 @@ func (s *Schema) EncodeCommand(ctx context.Context, keys streams.Keys, c Envelop
 	if err != nil {
 		return nil, err
 	}
+	data, schema, err := s.written(e, data)
+	if err != nil {
+		return nil, err
+	}
 	var sealed []byte
 	var key streams.Key
 	if content != nil {
@@ -98,7 +102,7 @@ func (s *Schema) EncodeCommand(ctx context.Context, keys streams.Keys, c Envelop
 	b = appendBytes(b, "fingerprint", c.Fingerprint)
 	b = appendPlace(b, "known", c.Known.Era, c.Known.Offset)
 	b = appendMember(b, "type", e.Name())
-	b = appendInt(b, "schema", int64(e.Schema()))
+	b = appendInt(b, "schema", int64(schema))
 	b = appendRaw(b, "data", data)
 	if sealed != nil {
 		b = appendBytes(b, "sealed", sealed)

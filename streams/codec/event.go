@@ -23,9 +23,13 @@ func (s *Schema) Record(key streams.Key, scope domain.Scope, commandID string, i
 	if err != nil {
 		return streams.Recorded{}, err
 	}
+	data, schema, err := s.written(e, data)
+	if err != nil {
+		return streams.Recorded{}, err
+	}
 	r := streams.Recorded{
 		ID: streams.EventID(commandID, index), Scope: scope, Stream: stream, Version: version, Position: position,
-		Type: e.Name(), Schema: e.Schema(), At: decidedAt, Actor: actor, Data: data,
+		Type: e.Name(), Schema: schema, At: decidedAt, Actor: actor, Data: data,
 		CommandID: commandID, Place: streams.Place{Index: index},
 	}
 	if e.SealedField() >= 0 {

@@ -75,6 +75,9 @@ func shapes(aggregates []domain.Aggregate) []string {
 				if i := k.SealedField(); i >= 0 {
 					line += " sealed " + shape(k.Type().Field(i).Type, nil)
 				}
+				if k.Level() > 1 {
+					line += fmt.Sprintf(" since %d", k.Level())
+				}
 				lines = append(lines, line)
 			}
 		}
