@@ -34,6 +34,7 @@ type cli struct {
 	Log         logCmd         `cmd:"" help:"Move the log, and step over a record that no reader can take."`
 	Projections projectionsCmd `cmd:"" help:"Look at the read models."`
 	Effects     effectsCmd     `cmd:"" help:"Look at, pause and resume the effects."`
+	Parked      parkedCmd      `cmd:"" help:"What could not be handled: look at it, try it again, or give it up."`
 	Account     accountCmd     `cmd:"" help:"Change and erase accounts."`
 	Backup      backupCmd      `cmd:"" help:"Copy the log and the vault into a folder, while everything runs or while nothing does."`
 	Restore     restoreCmd     `cmd:"" help:"Put a back-up into an empty place, with effects paused."`

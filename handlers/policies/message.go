@@ -1,12 +1,14 @@
 package policies
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/cairnhq/cairn/streams"
+	"github.com/cairnhq/cairn/streams/codec"
 	"github.com/cairnhq/cairn/streams/kafka"
 )
 
@@ -38,3 +40,20 @@ func recordedOf(payload []byte) (streams.Recorded, error) {
 
 // Key is the record key of a parked event, by which it lies in its scope's partition. For pubsub.Config.
 func Key(_ string, m *message.Message) []byte { return []byte(m.Metadata.Get(kafka.HeaderScope)) }
+
+// Opened is what a parked event says, opened, as JSON.
+func Opened(ctx context.Context, schema *codec.Schema, keys streams.Keys, parked kafka.ParkedItem) (json.RawMessage, error) {
+	r, err := recordedOf(parked.Value)
+	if err != nil {
+		return nil, err
+	}
+	plain := map[string]any{"type": r.Type, "stream": r.Stream, "version": r.Version, "position": r.Position, "data": r.Data}
+	if len(r.Sealed) > 0 {
+		text, _, err := schema.Text(ctx, keys, r)
+		if err != nil {
+			return nil, err
+		}
+		plain["content"] = json.RawMessage(text)
+	}
+	return json.Marshal(plain)
+}

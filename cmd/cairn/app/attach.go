@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"time"
 
@@ -21,7 +20,6 @@ import (
 	"github.com/cairnhq/cairn/projections/openeffects"
 	"github.com/cairnhq/cairn/projections/vault"
 	"github.com/cairnhq/cairn/projections/work"
-	"github.com/cairnhq/cairn/projections/writerstates"
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/codec"
 	"github.com/cairnhq/cairn/streams/kafka"
@@ -209,27 +207,9 @@ func (o *Operator) asAccounts(ctx context.Context, email string, do func(*accoun
 	if err != nil {
 		return err
 	}
-	schema, err := codec.New(aggregates.All()...)
-	if err != nil {
-		return err
-	}
-	config, err := o.config.kafka()
-	if err != nil {
-		return err
-	}
-	states := writerstates.New(o.read)
-	config.Stored = func(ctx context.Context, partition int32) (streams.Checkpoint, error) {
-		found, err := states.Load(ctx, partition, streams.Lookup{})
-		return found.Checkpoint, err
-	}
-	asker, err := kafka.NewAsker(kafka.AskerConfig{Config: config, Schema: schema, Keys: o.vault, States: states})
-	if err != nil {
-		return err
-	}
-	life := newLifecycle(slog.New(slog.DiscardHandler))
-	defer life.stop()
-	life.start("asker", asker.Run)
-	return do(accounts.New(accounts.Config{Vault: o.vault, Asker: asker, Now: o.config.now()}), credential.UserID)
+	return o.asking(ctx, func(_ *codec.Schema, asker streams.Asker) error {
+		return do(accounts.New(accounts.Config{Vault: o.vault, Asker: asker, Now: o.config.now()}), credential.UserID)
+	})
 }
 
 // Answers reports whether a Cairn answers at a URL.
