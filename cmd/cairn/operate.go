@@ -28,7 +28,8 @@ func operating(ctx context.Context, config *app.Config, do func(*app.Operator) e
 }
 
 type eventsCmd struct {
-	Tail tailCmd `cmd:"" help:"Print events as they stand in the log."`
+	Tail   tailCmd   `cmd:"" help:"Print events as they stand in the log."`
+	Export exportCmd `cmd:"" help:"Write a range of events to a file, for analytics: JSON lines or Parquet, without sealed content."`
 }
 
 type tailCmd struct {
