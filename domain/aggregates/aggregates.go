@@ -13,6 +13,6 @@ func All() []domain.Aggregate {
 	return []domain.Aggregate{
 		domain.Single[account.State, account.Command, account.Event]("account", 1, account.Commands, account.Events),
 		domain.Single[device.State, device.Command, device.Event]("device", 2, device.Commands, device.Events),
-		domain.Single[thread.State, thread.Command, thread.Event]("thread", 1, thread.Commands, thread.Events),
+		domain.Single[thread.State, thread.Command, thread.Event]("thread", 2, thread.Commands, thread.Events),
 	}
 }

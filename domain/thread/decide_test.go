@@ -92,6 +92,8 @@ func TestDecide(t *testing.T) {
 		"cancel":                          {busy, thread.Cancel{On: on, RunID: "r"}, []string{"RunCancelled r by user"}, ""},
 		"cancel starts the next":          {then(busy, post("s"), post("u")), thread.Cancel{On: on, RunID: "r"}, append([]string{"RunCancelled r by user"}, start("s")...), ""},
 		"cancel a queued run":             {then(busy, post("s")), thread.Cancel{On: on, RunID: "s"}, []string{"RunCancelled s by user"}, ""},
+		"cancel a queued run twice":       {then(busy, post("s"), thread.Cancel{On: on, RunID: "s"}), thread.Cancel{On: on, RunID: "s"}, nil, thread.CodeRunEnded},
+		"a cancelled run's id again":      {then(busy, post("s"), thread.Cancel{On: on, RunID: "s"}), post("s"), nil, domain.CodeConflict},
 		"cancel what ended":               {then(asked, answer("r", 1, 1, "hi")), thread.Cancel{On: on, RunID: "r"}, nil, thread.CodeRunEnded},
 		"cancel what never was":           {busy, thread.Cancel{On: on, RunID: "x"}, nil, domain.CodeNotFound},
 		"route":                           {busy, route("r", "note_agent"), []string{"RouteDecided note_agent", "TurnRequested 1.1"}, ""},

@@ -26,7 +26,7 @@ func (s State) Evolve(e Event) State {
 	case RunFailed:
 		return s.end(e.RunID)
 	case RunCancelled:
-		return s.withoutWaiting(e.RunID).end(e.RunID)
+		return s.end(e.RunID).withoutWaiting(e.RunID)
 	case RouteRequested:
 		return s.change(e.RunID, func(r *run) { r.stage, r.attempt = routing, e.Attempt })
 	case RouteDecided:
@@ -99,16 +99,21 @@ func (s State) withoutWaiting(run string) State {
 	return s
 }
 
-// end forgets what the run waited for, and remembers which calls it had.
+// end forgets what the run waited for, and remembers which calls it had: none, if it ended before it began.
 func (s State) end(id string) State {
-	if s.run == nil || s.run.id != id {
+	last := ended{id: id}
+	if w, waits := s.queued(id); waits {
+		last.device = w.device
+	} else if s.run != nil && s.run.id == id {
+		last.device, last.calls = s.run.device, s.run.calls
+		s.run = nil
+	} else {
 		return s
 	}
-	s.ended = append(slices.Clone(s.ended), ended{id: id, device: s.run.device, calls: s.run.calls})
+	s.ended = append(slices.Clone(s.ended), last)
 	if len(s.ended) > MaxEnded {
 		s.ended, s.forgot = s.ended[len(s.ended)-MaxEnded:], true
 	}
-	s.run = nil
 	return s
 }
 
