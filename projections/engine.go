@@ -169,7 +169,10 @@ func (e *Engine) feed(ctx context.Context, partition int32) error {
 		if err == nil {
 			began := seats[0].checkpoint.Next
 			r := reader{engine: e, partition: partition}
-			err = r.run(ctx, seats)
+			group, ctx := errgroup.WithContext(ctx)
+			group.Go(func() error { return r.run(ctx, seats) }) // without an error: every projector has stopped
+			group.Go(func() error { return e.resumed(ctx, partition) })
+			err = group.Wait()
 			if seats[0].checkpoint.Next != began {
 				wait.Reset()
 			}
@@ -177,9 +180,9 @@ func (e *Engine) feed(ctx context.Context, partition int32) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err == nil { // every projector has stopped; a new session or process tries them again
-			<-ctx.Done()
-			return ctx.Err()
+		if errors.Is(err, errResumed) {
+			e.cfg.Log.Info("projectors that had stopped are tried again", "partition", partition)
+			continue
 		}
 		if !errors.Is(err, errConflict) {
 			e.cfg.Log.Warn("a partition's projectors begin again at their checkpoints", "partition", partition, "error", err)
@@ -188,6 +191,46 @@ func (e *Engine) feed(ctx context.Context, partition int32) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// errResumed says that somebody took the mark from a projector that had stopped.
+var errResumed = errors.New("projections: a stopped projector is to go on")
+
+// resumed answers errResumed when fewer projectors of the partition are marked as stopped than before.
+func (e *Engine) resumed(ctx context.Context, partition int32) error {
+	tick := time.NewTicker(2 * time.Second)
+	defer tick.Stop()
+	for before := 0; ; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		var stopped int
+		err := e.cfg.Pool.QueryRow(ctx, `SELECT count(*) FROM projection_checkpoints WHERE partition = $1 AND stopped_at IS NOT NULL`, partition).Scan(&stopped)
+		switch {
+		case err != nil: // the database is away: who writes says so
+		case stopped < before:
+			return errResumed
+		default:
+			before = stopped
+		}
+	}
+}
+
+// Resume takes the mark from the projectors that stopped at an offset, so that they are tried again, and answers their names.
+func Resume(ctx context.Context, pool *pgxpool.Pool, partition int32, offset int64) ([]string, error) {
+	rows, err := pool.Query(ctx, `UPDATE projection_checkpoints
+		   SET stopped_at = NULL, stopped_offset = NULL, stopped_event = NULL, stopped_reason = NULL
+		 WHERE partition = $1 AND stopped_offset = $2 RETURNING projection`, partition, offset)
+	if err != nil {
+		return nil, fmt.Errorf("projections: resume: %w", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("projections: resume: %w", err)
+	}
+	return names, nil
 }
 
 // checkEra refuses checkpoints of a later era: the log was migrated while this process read the old one.

@@ -16,6 +16,7 @@ import (
 
 type logCmd struct {
 	Migrate logMigrateCmd `cmd:"" help:"Move the log to other brokers or to more partitions, into its next era. Everything else follows."`
+	Void    logVoidCmd    `cmd:"" help:"Let a record that no reader can take count as one without events."`
 }
 
 // logMigrateCmd moves a Cairn to new topics.
@@ -144,4 +145,36 @@ func (l logMigrateCmd) say(c *console, from, to migrate.Place, done kafka.Migrat
 	fmt.Fprintln(c.out)
 	fmt.Fprintln(c.out, "and the same master key. The old topics were not changed but for their end: delete them when you need them no more.")
 	return nil
+}
+
+type logVoidCmd struct {
+	Partition int32  `arg:"" help:"Its partition."`
+	Offset    int64  `arg:"" help:"Its offset in the log."`
+	Reason    string `help:"Why. It is kept in the vault." required:""`
+	Yes       bool   `help:"Do it. It can't be undone."`
+}
+
+// Run voids it.
+func (v logVoidCmd) Run(ctx context.Context, config *app.Config, c *console) error {
+	if strings.TrimSpace(v.Reason) == "" {
+		return errors.New("--reason must say why")
+	}
+	if !v.Yes {
+		return errors.New("what the record says is lost, and this can't be undone: repeat it with --yes")
+	}
+	return operating(ctx, config, func(o *app.Operator) error {
+		done, err := o.Void(ctx, v.Partition, v.Offset, v.Reason)
+		if err != nil {
+			return err
+		}
+		if c.json {
+			return printJSON(c.out, done)
+		}
+		fmt.Fprintf(c.out, "The record at offset %d of partition %d (scope %s, command %s) counts as one without events. Every reader that stands before it goes on within seconds.\n",
+			done.Offset, done.Partition, done.Scope, done.CommandID)
+		if len(done.Passed) > 0 {
+			fmt.Fprintf(c.out, "These read models had taken it before, and must be rebuilt: %s.\n", strings.Join(done.Passed, ", "))
+		}
+		return nil
+	})
 }

@@ -40,6 +40,7 @@ type cli struct {
 	Restore     restoreCmd     `cmd:"" help:"Put a back-up into an empty place, with effects paused."`
 	Repair      repairCmd      `cmd:"" help:"Mend an installation whose log lost its end, after a power failure."`
 	Keys        keysCmd        `cmd:"" help:"Data keys of scopes."`
+	Upgrade     upgradeCmd     `cmd:"" help:"How far an upgrade is, and its end."`
 	Doctor      doctorCmd      `cmd:"" help:"Check everything the program needs, and say how to mend it."`
 	Settings    configCmd      `cmd:"" name:"config" help:"List every setting, its value and its environment variable."`
 	Bench       benchCmd       `cmd:"" help:"Measure."`

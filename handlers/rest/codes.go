@@ -24,6 +24,7 @@ func kinds() []kind {
 		{"not_found", http.StatusNotFound, "Not found", "There is nothing with that name that belongs to you.", ""},
 		{"method_not_allowed", http.StatusMethodNotAllowed, "Not with this method", "The resource exists, but not for this method.", ""},
 		{"conflict", http.StatusConflict, "It can't be done now", "The present state does not allow it; the detail says why.", ""},
+		{"not_finalized", http.StatusConflict, "Not before the upgrade is finalized", "Some of the servers still run the release before. An operator ends that with `cairn upgrade finalize`.", ""},
 		{"email_taken", http.StatusConflict, "The e-mail address has an account", "Log in, or register another address.", ""},
 		{"busy", http.StatusConflict, "A run is going on", "The thread has an active run and on_busy was refuse.", ""},
 		{"queue_full", http.StatusConflict, "Too many messages wait", "The thread's queue is full. Wait for a run to end, or cancel some.", ""},

@@ -171,6 +171,8 @@ func (a *Asker) fingerprint(ctx context.Context, c streams.Command) ([]byte, err
 // keyError is what a caller is told when there is no key: nothing was sent.
 func keyError(scope domain.Scope, err error) error {
 	switch {
+	case errors.Is(err, codec.ErrLevel):
+		return notYet()
 	case errors.Is(err, streams.ErrScopeErased):
 		return domain.Reject(domain.CodeScopeErased, "the account was erased")
 	case errors.Is(err, streams.ErrKeysUnreachable), errors.Is(err, streams.ErrKeyAbsent):
@@ -178,6 +180,11 @@ func keyError(scope domain.Scope, err error) error {
 	default:
 		return fmt.Errorf("asker: keys of %s: %w", scope, err)
 	}
+}
+
+// notYet is what is said of something that a process of the release before could not read.
+func notYet() error {
+	return domain.Reject(domain.CodeNotYet, "this needs the new release everywhere: an operator finalizes the upgrade (cairn upgrade finalize)")
 }
 
 // join finds who asks under the id already, or begins.

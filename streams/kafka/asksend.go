@@ -44,7 +44,7 @@ func (a *Asker) send(ctx context.Context, w *asked, c streams.Command) {
 			return
 		}
 	}
-	value, err := a.config.Schema.EncodeCommand(ctx, a.config.Keys, codec.Envelope{
+	value, err := a.config.writes(a.config.Schema).EncodeCommand(ctx, a.config.Keys, codec.Envelope{
 		Scope: c.Scope, ID: c.ID, Actor: c.Actor, CorrelationID: cmp.Or(c.CorrelationID, c.ID), CausationID: c.CausationID,
 		Fingerprint: w.fingerprint, Known: found.known, Body: c.Body,
 	})

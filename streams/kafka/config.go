@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/cairnhq/cairn/streams"
+	"github.com/cairnhq/cairn/streams/codec"
 )
 
 // Config says where the topics are. It is the same for everything in this package.
@@ -30,6 +31,16 @@ type Config struct {
 	// Voided are the offsets in a partition of the log that an operator voided: such a commit counts, but
 	// without events. A reader asks once, when it begins. Nil: none.
 	Voided func(ctx context.Context, partition int32) (map[int64]bool, error)
+	// Level is the format level that may be written now: types and schemas that are newer are not yet. Nil: everything.
+	Level func() int
+}
+
+// writes is a schema that writes what may be written now.
+func (c Config) writes(schema *codec.Schema) *codec.Schema {
+	if c.Level == nil {
+		return schema
+	}
+	return schema.At(c.Level())
 }
 
 func (c Config) log() *slog.Logger { return cmp.Or(c.Log, slog.New(slog.DiscardHandler)) }

@@ -199,7 +199,8 @@ func (t *term) events(a *wish, c *streams.Commit, p *inFlight) error {
 	if err != nil {
 		return err
 	}
-	now := make(map[domain.Stream]streamState, len(v.reads))
+	before := p.scope
+	now, schema := make(map[domain.Stream]streamState, len(v.reads)), t.config.writes(t.config.Schema)
 	for i, f := range facts {
 		state, changed := now[f.Stream]
 		if !changed {
@@ -208,8 +209,13 @@ func (t *term) events(a *wish, c *streams.Commit, p *inFlight) error {
 			}
 			state, _ = t.book.streams.get(streams.StreamKey{Scope: a.scope, Stream: f.Stream})
 		}
-		r, err := t.config.Schema.Record(a.key, a.scope, a.id, i, f.Stream, state.version+1, p.scope.position+1,
+		r, err := schema.Record(a.key, a.scope, a.id, i, f.Stream, state.version+1, p.scope.position+1,
 			c.DecidedAt, c.Actor, state.hash, f.Event)
+		if errors.Is(err, codec.ErrLevel) {
+			p.scope, c.Events, p.changes = before, nil, nil
+			errors.As(notYet(), &c.Rejected)
+			return nil
+		}
 		if err != nil {
 			return err
 		}

@@ -33,6 +33,7 @@ func Advised(err error) error {
 		{postgres.ErrNoPostgres, "run deploy/setup.sh"},
 		{kafka.ErrMigrated, "set the brokers, era, partitions and prefix that `cairn log migrate` printed; this process must not run any more"},
 		{kafka.ErrNotMigrated, "run `cairn log migrate` again, into empty topics, or set the brokers, era and prefix back to those of the old log"},
+		{ErrNewerLevel, "start the newest release; `cairn upgrade status` says which runs"},
 		{errBroker, "see that its disk has room and is sound, and start again: what was acknowledged is kept"},
 		{syscall.ECONNREFUSED, "nothing listens there: start it, or correct the address"},
 		{syscall.ENOSPC, "make room on that disk, and start again: what was acknowledged is kept"},

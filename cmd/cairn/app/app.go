@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -70,6 +71,8 @@ type App struct {
 
 	version string
 	url     string
+	self    work.Process
+	level   atomic.Int64 // the format level that may be written
 }
 
 // Start brings up the configured roles and returns when the process serves. Stop ends it.
@@ -123,6 +126,9 @@ func (a *App) start(ctx context.Context) error {
 	if err := a.openVault(ctx); err != nil {
 		return err
 	}
+	if err := a.openLevel(ctx); err != nil {
+		return err
+	}
 	if err := a.openLog(ctx); err != nil {
 		return err
 	}
@@ -155,6 +161,10 @@ func (a *App) openVault(ctx context.Context) error {
 		return err
 	}
 	a.states = writerstates.New(a.infra.read)
+	a.infra.kafka.Stored = func(ctx context.Context, partition int32) (streams.Checkpoint, error) {
+		found, err := a.states.Load(ctx, partition, streams.Lookup{})
+		return found.Checkpoint, err
+	}
 	a.vault = vault.Open(a.infra.vault, a.infra.master, a.config.Now, vault.NoSecondKey(a.hasEvents))
 	if err := a.vault.Check(ctx); err != nil {
 		return err
@@ -198,11 +208,7 @@ func (a *App) hasEvents(ctx context.Context, scope domain.Scope) (bool, error) {
 
 // openLog makes or checks the topics, compares the log's ends with every stored checkpoint, and opens readers.
 func (a *App) openLog(ctx context.Context) error {
-	a.infra.kafka.Stored = func(ctx context.Context, partition int32) (streams.Checkpoint, error) {
-		found, err := a.states.Load(ctx, partition, streams.Lookup{})
-		return found.Checkpoint, err
-	}
-	a.infra.kafka.Voided = a.voided
+	a.infra.kafka.Voided = a.vault.Voided(a.infra.kafka.Topics.CurrentEra())
 	if err := a.infra.kafka.Ensure(ctx); err != nil {
 		return err
 	}
@@ -219,20 +225,6 @@ func (a *App) openLog(ctx context.Context) error {
 	}
 	a.life.closing("live", a.live.Close)
 	return nil
-}
-
-func (a *App) voided(ctx context.Context, partition int32) (map[int64]bool, error) {
-	voids, err := a.vault.Voids(ctx, a.infra.kafka.Topics.CurrentEra())
-	if err != nil {
-		return nil, err
-	}
-	offsets := map[int64]bool{}
-	for _, void := range voids {
-		if void.Partition == partition {
-			offsets[void.Offset] = true
-		}
-	}
-	return offsets, nil
 }
 
 // checkProjections refuses a log that ends below what a read model has read, or that is of another era.
@@ -267,7 +259,7 @@ func (a *App) openModels() {
 	pool := a.infra.read
 	a.events = events.New(pool, events.PartitionedBy(a.tailer.PartitionOf))
 	a.threads, a.runs, a.devices = threads.New(pool), runs.New(pool), devices.New(pool)
-	a.effects, a.timers, a.erasures, a.work = openeffects.New(pool), timers.New(pool), erasures.New(pool), work.New(pool)
+	a.effects, a.timers, a.erasures = openeffects.New(pool), timers.New(pool), erasures.New(pool)
 	a.waiter = projections.NewWaiter(pool)
 	a.life.start("waiter", a.waiter.Run)
 }

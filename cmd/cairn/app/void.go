@@ -1,0 +1,62 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cairnhq/cairn/projections"
+	"github.com/cairnhq/cairn/projections/vault"
+	"github.com/cairnhq/cairn/projections/writerstates"
+	"github.com/cairnhq/cairn/streams"
+)
+
+// Voided is a record that was voided.
+type Voided struct {
+	Partition int32  `json:"partition"`
+	Offset    int64  `json:"offset"`
+	Scope     string `json:"scope"`
+	CommandID string `json:"command_id"`
+	// Resumed are the read models that had stopped there; Passed those that had taken it before, and so differ from the log
+	// as it counts now.
+	Resumed []string `json:"resumed"`
+	Passed  []string `json:"passed"`
+}
+
+// Void lets a counted record of the log count as a commit without events.
+func (o *Operator) Void(ctx context.Context, partition int32, offset int64, reason string) (Voided, error) {
+	done := Voided{Partition: partition, Offset: offset}
+	if err := o.openVault(ctx); err != nil {
+		return done, err
+	}
+	config, err := o.config.kafka()
+	if err != nil {
+		return done, err
+	}
+	if partition < 0 || partition >= config.Topics.N() {
+		return done, fmt.Errorf("the log has partitions 0 to %d", config.Topics.N()-1)
+	}
+	states := writerstates.New(o.read)
+	config.Stored = func(ctx context.Context, partition int32) (streams.Checkpoint, error) {
+		found, err := states.Load(ctx, partition, streams.Lookup{})
+		return found.Checkpoint, err
+	}
+	commit, err := config.CountedAt(ctx, partition, offset)
+	if err != nil {
+		return done, err
+	}
+	done.Scope, done.CommandID = string(commit.Scope), commit.CommandID
+	if err := o.vault.Void(ctx, vault.Void{Era: config.Topics.CurrentEra(), Partition: partition, Offset: offset, Reason: reason}); err != nil {
+		return done, err
+	}
+	models, err := projections.List(ctx, o.read)
+	if err != nil {
+		return done, err
+	}
+	for _, s := range models {
+		if s.Partition == partition && s.Checkpoint.Next > offset {
+			done.Passed = append(done.Passed, s.Projection)
+		}
+	}
+	done.Resumed, err = projections.Resume(ctx, o.read, partition, offset)
+	return done, err
+}
