@@ -27,7 +27,8 @@ run: setup build ## Sets up, starts everything in one process, shows the tour, g
 test: setup build ## Runs the tests
 	@$(POSTGRES) $(GOTESTSUM) --format pkgname --hide-summary=skipped -- -count=1 -p 2 ./...
 
-test-peers: setup ## Runs the conversation against software that is not ours (needs Node 20)
+test-peers: setup ## Runs a conversation, and reads its feeds, with software that is not ours (needs Node 20)
+	@bash deploy/setup.sh peers
 	@cd clients/peers && npm ci --no-audit --no-fund --loglevel=error
 	@CAIRN_TEST_PEERS=$(CURDIR)/clients/peers $(GOTESTSUM) --format testname -- -count=1 -tags peers -run 'TestPeer' ./cmd/cairn/e2e/...
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Brings a machine what Cairn needs beside Go: the programs of PostgreSQL 15 or newer, and the extension
 # pgvector for them. It installs programs only: it creates, starts, stops and changes no database cluster.
-# With the word "kafka" it brings what the tests on real Kafka need instead: Java 17 or newer, and Maven.
+# With the word "kafka" it brings what the tests on real Kafka need instead: Java 17 or newer, and Maven; with the
+# word "peers" kcat, which the tests against other people's software need.
 # Safe to run again; does nothing where everything is there. It never asks a question.
 set -euo pipefail
 
@@ -197,10 +198,27 @@ macos() {
   HOMEBREW_NO_AUTO_UPDATE=1 brew install postgresql@17 pgvector
 }
 
-if [ "${1:-}" = kafka ]; then
-  kafka
-  exit 0
-fi
+# kcat, for `make test-peers`.
+peers() {
+  if command -v kcat >/dev/null; then
+    say "kcat is there"
+    return
+  fi
+  say "installing kcat"
+  case "$(uname -s)" in
+    Darwin)
+      command -v brew >/dev/null || { say "needs Homebrew (https://brew.sh). With it: brew install kcat" >&2; exit 1; }
+      HOMEBREW_NO_AUTO_UPDATE=1 brew install kcat
+      return ;;
+  esac
+  command -v apt-get >/dev/null || { say "this script knows Debian, Ubuntu and macOS. Install kcat, then go on." >&2; exit 1; }
+  apt_install kcat
+  give_up_if_needed
+}
+
+case "${1:-}" in
+  kafka|peers) "$1"; exit 0 ;;
+esac
 case "$(uname -s)" in
   Darwin) macos ;;
   Linux)
