@@ -46,12 +46,13 @@ func All(extent Extent) []Fault {
 	for _, role := range stage.Roles() {
 		all = append(all, kills(role, extent))
 	}
-	for _, role := range stage.Roles() {
-		all = append(all, stops(role, 5*time.Second))
-	}
-	if extent == Whole {
-		for _, role := range stage.Roles() {
-			all = append(all, stops(role, 15*time.Second))
+	if extent == Sample {
+		all = append(all, stopsOfEach(5*time.Second))
+	} else {
+		for _, d := range []time.Duration{5 * time.Second, 15 * time.Second} {
+			for _, role := range stage.Roles() {
+				all = append(all, stops(role, d))
+			}
 		}
 		all = append(all, stopsOfEach(time.Minute))
 		for _, role := range stage.Roles() {

@@ -20,11 +20,13 @@ type client struct {
 	n    int
 	dear bool // it also starts runs
 
-	turns atomic.Int64 // commands that it has settled
+	turns     atomic.Int64 // commands that it has settled
+	following sync.WaitGroup
 }
 
-// run sends commands until ctx ends; what was sent then is settled within hard.
+// run sends commands until ctx ends; what was sent by then is settled within hard.
 func (c *client) run(ctx, hard context.Context) {
+	defer c.following.Wait()
 	for ctx.Err() == nil {
 		c.n++
 		if m := c.load.mischief(); m > 0 && c.rand.Float64() < m {
@@ -32,7 +34,6 @@ func (c *client) run(ctx, hard context.Context) {
 		} else if next, ok := c.next(); ok {
 			c.settle(hard, next)
 		}
-		c.turns.Add(1)
 		wait(ctx, time.Duration(c.rand.ExpFloat64()*float64(c.load.pace)))
 	}
 }
@@ -68,33 +69,43 @@ func (c *client) rename(key, of string) command {
 func (c *client) chat(key string) command {
 	return command{
 		method: "POST", path: "/api/v1/chat", key: key, body: []byte(fmt.Sprintf(`{"message":"hello, this is %s"}`, key)),
-		of: streams.Derive(streams.CommandID(c.scope, key), "thread"), follow: run,
+		of: streams.Derive(streams.CommandID(c.scope, key), "thread"), follow: begun,
 	}
 }
 
-// settle sends a command until it is decided, and where it starts a run, until that has ended.
+// settle sends a command until it is decided. A run that it starts is followed to its end meanwhile.
 func (c *client) settle(ctx context.Context, next command) {
 	began := time.Now()
 	pause := 50 * time.Millisecond
-	decided := false
 	for ctx.Err() == nil {
 		t := c.send(ctx, c.name, next)
-		if (t.ending == accepted || t.ending == rejected) && !decided {
-			decided = true
+		if t.ending == accepted || t.ending == rejected {
+			c.turns.Add(1)
 			if t.code != domain.CodeIDReused { // which is no decision on this command
 				c.load.decided(streams.CommandKey{Scope: c.scope, ID: streams.CommandID(c.scope, next.key)}, began)
 				c.remember(next, t)
 			}
-		}
-		if decided && (t.ending == rejected || t.whole) {
+			if t.ending == accepted && !t.whole {
+				c.following.Go(func() { c.toEnd(ctx, next) })
+			}
 			return
 		}
 		wait(ctx, time.Duration((0.5+c.rand.Float64())*float64(pause)))
 		pause = min(2*pause, time.Second)
 	}
-	if !decided {
-		c.load.undecided(next)
+	c.load.undecided(next)
+}
+
+// toEnd asks for a run again until its end was told.
+func (c *client) toEnd(ctx context.Context, next command) {
+	next.follow = ended
+	for ctx.Err() == nil {
+		if t := c.send(ctx, c.name, next); t.whole {
+			return
+		}
+		wait(ctx, time.Second)
 	}
+	c.load.undecided(next)
 }
 
 // twins sends two new commands, each of them several times at once and in no order, as a network that repeats and reorders

@@ -25,16 +25,17 @@ type command struct {
 	method, path, key string
 	body              []byte
 	// of is the thread that it is about, "" where the answer names it.
-	of string
-	// stream says that its run is followed to the end.
+	of     string
 	follow followed
 }
 
+// followed says what there is beside the answer.
 type followed int
 
 const (
-	alone followed = iota // the answer is all there is
-	run                   // the answer is a run, told as it comes
+	alone followed = iota // nothing
+	begun                 // a run, told as it comes; who asked leaves when it has begun
+	ended                 // a run, of which the end is waited for
 )
 
 func (c command) request(scope domain.Scope) history.Request {
@@ -77,7 +78,7 @@ func (u *user) send(ctx context.Context, client string, c command) told {
 	r.Header.Set("Authorization", "Bearer "+token)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Idempotency-Key", c.key)
-	if c.follow == run {
+	if c.follow != alone {
 		r.Header.Set("Accept", "text/event-stream")
 	}
 	op := u.load.history.Invoke(client, c.request(u.scope))
@@ -87,9 +88,9 @@ func (u *user) send(ctx context.Context, client string, c command) told {
 		return told{ending: unknown, code: "no answer"}
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode < http.StatusBadRequest && c.follow == run {
+	if resp.StatusCode < http.StatusBadRequest && c.follow != alone {
 		op.Accepted(answerOf(u.scope, c, c.of, resp.Header))
-		return told{ending: accepted, thread: c.of, whole: readToEnd(resp.Body)}
+		return told{ending: accepted, thread: c.of, whole: c.follow == ended && readToEnd(resp.Body)}
 	}
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
