@@ -125,7 +125,7 @@ func (b *brokerLog) examine(args []any) error {
 		return fmt.Errorf("partition %s: %d bytes are damaged, and can't be examined: %w", name, n, err)
 	}
 	tail := raw[len(raw)-n:]
-	if newest(dir) == base && brokenOff(tail) {
+	if newest(dir) == base && brokenOff(tail, len(raw)-n) {
 		return nil
 	}
 	b.mu.Lock()
@@ -148,22 +148,38 @@ func newest(dir string) int64 {
 	return last
 }
 
-// brokenOff reports whether a tail is the beginning of one batch, or zeros that a power failure left, with no
-// whole batch behind.
-func brokenOff(tail []byte) bool {
+// brokenOff reports whether a tail, which begins at a place in its file, is the beginning of one batch, or what a power failure
+// leaves of one: zeros, or a batch of which sectors are zeros, since they were never written; with no whole batch behind.
+func brokenOff(tail []byte, at int) bool {
 	if len(bytes.Trim(tail, "\x00")) == 0 {
 		return true
 	}
-	if n := batchSize(tail); n > 0 && n <= len(tail) {
-		return false // a whole batch whose checksum is wrong
+	n := batchSize(tail)
+	if whole := n > 0 && n <= len(tail); whole && (!unwritten(tail, at) || n > batchHead && n < len(tail)) {
+		return false // a whole batch whose checksum is wrong, or one with something behind it
 	}
 	for i := range tail {
-		if n := batchSize(tail[i:]); i > 0 && n > 61 && n <= len(tail)-i && tail[i+16] == 2 &&
+		if n := batchSize(tail[i:]); i > 0 && n > batchHead && n <= len(tail)-i && tail[i+16] == 2 &&
 			binary.BigEndian.Uint32(tail[i+17:]) == crc32.Checksum(tail[i+21:i+n], crc32.MakeTable(crc32.Castagnoli)) {
 			return false
 		}
 	}
 	return true
+}
+
+const (
+	batchHead  = 61  // bytes of a batch before its records
+	sectorSize = 512 // what a disk writes whole or not at all
+)
+
+// unwritten reports whether a sector of a tail has nothing but zeros. What is sealed or compressed, as all batches are, has none.
+func unwritten(tail []byte, at int) bool {
+	for from := (sectorSize - at%sectorSize) % sectorSize; from < len(tail); from += sectorSize {
+		if len(bytes.Trim(tail[from:min(from+sectorSize, len(tail))], "\x00")) == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // batchSize is the size that a record batch says it has, or 0 if too little of it is there.

@@ -2,6 +2,7 @@ package kafka_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -219,6 +220,66 @@ func TestAWriteBrokenOffIsDroppedAndNothingElse(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// A power failure while a batch was written may leave a file of its full length with sectors of zeros: the batch was not
+// acknowledged, and is dropped. The same zeros in a batch with another behind it were.
+func TestSectorsThatWereNeverWrittenAreDropped(t *testing.T) {
+	dir := t.TempDir()
+	e, config := start(t, kafka.EmbeddedConfig{Dir: dir, Sync: true})
+	cl := client(t, e.Seeds())
+	var long string // that no compression makes shorter
+	for len(long) < 2400 {
+		long += rand.Text()
+	}
+	produce(t, cl, config.Topics.Log(), "one", long)
+	one := size(t, segment(dir, config.Topics))
+	produce(t, cl, config.Topics.Log(), long)
+	cl.Close()
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(segment(dir, config.Topics))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range []int{(one/512 + 1) * 512, len(raw) / 512 * 512} {
+		for _, middle := range []bool{false, true} {
+			lost := append([]byte(nil), raw...)
+			clear(lost[from:])
+			if middle { // one sector only, and what is behind it was written
+				copy(lost[min(from+512, len(raw)):], raw[min(from+512, len(raw)):])
+			}
+			if err := os.WriteFile(segment(dir, config.Topics), lost, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			e, _ := start(t, kafka.EmbeddedConfig{Dir: dir})
+			if got := strings.Join(read(t, e.Seeds(), config.Topics.Log(), 2), ","); got != "one,"+long {
+				t.Errorf("zeros from %d of %d: read %.60q", from, len(raw), got)
+			}
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	damaged := append([]byte(nil), raw...)
+	clear(damaged[1024:1536]) // within the second batch, and the third is behind it
+	if err := os.WriteFile(segment(dir, config.Topics), damaged, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := kafka.StartEmbedded(kafka.EmbeddedConfig{Dir: dir}); err == nil || !strings.Contains(err.Error(), "damaged") {
+		e.Close()
+		t.Errorf("zeros in an acknowledged batch: answered %v", err)
+	}
+}
+
+func size(t *testing.T, path string) int {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(info.Size())
 }
 
 func TestDamagedDataIsRefusedAndLeftAsItWas(t *testing.T) {

@@ -70,10 +70,14 @@ func (i *injector) lose() {
 		if f.size <= f.synced {
 			continue
 		}
-		os.Truncate(path, f.synced+r.Int64N(f.size-f.synced+1))
+		left := f.synced + r.Int64N(f.size-f.synced+1)
 		if r.IntN(2) == 0 {
-			os.Truncate(path, f.size)
+			os.Truncate(path, left)
+			continue
 		}
+		// The file is as long as it was, but from a sector on nothing was written.
+		os.Truncate(path, max(f.synced, left/512*512))
+		os.Truncate(path, f.size)
 	}
 }
 
