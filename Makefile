@@ -10,7 +10,7 @@ LINT      := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2
 DATA      ?= $(CURDIR)/.cairn
 export CGO_ENABLED ?= 0
 
-.PHONY: chaos-files contract help setup build run test test-peers negative chaos chaos-sample check fmt vet lint race wire generated bench clean
+.PHONY: chaos-files contract help setup build run test test-peers negative fuzz chaos chaos-sample check fmt vet lint race wire generated bench clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -45,6 +45,12 @@ chaos-files: ## Breaks the embedded broker off at every operation on its files (
 chaos-sample: setup ## The same with one step of each fault: about three minutes
 	@bash deploy/setup.sh kafka && bash deploy/kafka-test.sh
 	@$(GO) run ./cmd/chaos --sample --seed $(or $(SEED),0)
+
+fuzz: ## Searches for input that breaks a reader, SECONDS (30) with each fuzzer
+	@for p in $$(grep -rl --include=*_test.go '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
+	  for f in $$(grep -ho '^func Fuzz[A-Za-z]*' $$p/*_test.go | cut -c6-); do \
+	    echo "$$p $$f"; $(GO) test $$p -run XXX -fuzz "^$$f$$" -fuzztime $(or $(SECONDS),30)s || exit 1; \
+	  done; done
 
 check: fmt vet lint generated race ## Format, vet, lint, generated files, race tests (with layers and the lock file)
 
