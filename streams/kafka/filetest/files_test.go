@@ -29,13 +29,13 @@ import (
 // all is the value of CAIRN_FILE_FAULTS that goes through every operation; a number draws so many of each kind.
 const all = "all"
 
-// wanted is how many faults of each kind are tried: 2, or what the environment says.
+// wanted is how many faults of each kind are tried: one, or what the environment says.
 func wanted() (sample int, every bool) {
 	said := os.Getenv("CAIRN_FILE_FAULTS")
 	if n, err := strconv.Atoi(said); err == nil && n > 0 {
 		return n, false
 	}
-	return 2, said == all
+	return 1, said == all
 }
 
 // fault is one that a life of the stage meets.
