@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 )
@@ -12,6 +13,9 @@ import (
 // line is the network of one process: it can be stopped for a while, cut once, made deaf, or severed for ever.
 type line struct {
 	network *kfake.VirtualNetwork
+	// latency is what each answer takes at least. Where it is zero a client that asks again at once spins, and virtual time
+	// stands still.
+	latency time.Duration
 
 	mu     sync.Mutex
 	conns  map[*cutConn]bool
@@ -127,6 +131,9 @@ func (c *cutConn) Write(b []byte) (int, error) {
 
 func (c *cutConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
+	if c.line.latency > 0 {
+		elapse(c.line.latency)
+	}
 	if gone := errors.Join(c.line.gate(), c.line.wait(&c.line.held)); gone != nil {
 		return 0, gone
 	}

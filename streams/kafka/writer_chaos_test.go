@@ -63,13 +63,17 @@ type storm struct {
 	decided []streams.Command // what somebody was told a decision of
 }
 
+// newStorm has one broker: a client that waits for an answer of one broker while it holds a lock that it needs for another
+// stops virtual time. Elections among several are for real Kafka.
 func newStorm(t *testing.T, seed uint64) *storm {
 	r := rand.New(rand.NewPCG(seed, 7))
 	s := &storm{
-		stage: newStageOf(t, 1+r.IntN(3), 1+int32(r.IntN(2))), seed: seed, rand: r, record: judge.New(), injected: map[string]int{},
+		stage: newStage(t, 1+int32(r.IntN(2))), seed: seed, rand: r, record: judge.New(), injected: map[string]int{},
 	}
 	s.store = &setBack{States: s.states}
-	s.shared = s.store
+	s.shared, s.latency = s.store, latency
+	s.config = s.own()
+	s.lines = nil // nothing happens to this one
 	return s
 }
 
@@ -79,9 +83,11 @@ const (
 	stormClients = 3 // on each asker
 	stormAsks    = 10
 	stormReaders = 2
+	latency      = time.Millisecond
 )
 
 func (s *storm) run() {
+	defer elapse(time.Minute) // answers on their way, and time-outs, come to their end
 	defer s.close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
@@ -124,6 +130,7 @@ func (s *storm) run() {
 // own is the configuration of a process with a network of its own.
 func (s *storm) own() kafka.Config {
 	l := newLine(s.network)
+	l.latency = latency
 	s.lines = append(s.lines, l)
 	config := s.config
 	config.Options = []kgo.Opt{kgo.Dialer(l.dial)}
@@ -235,14 +242,14 @@ func (s *storm) judge(ctx context.Context) {
 			_ = s.record.Dump(os.Stderr)
 		}
 	}
-	if v.Ops.Accepted == 0 || v.Leads < 2 || v.Deliveries < v.Events {
+	if v.Ops.Accepted == 0 || v.Deliveries < v.Events {
 		s.t.Errorf("seed %d: nothing happened:\n%s", s.seed, v.Table())
 	}
 	var faults []string
 	for name, n := range s.injected {
 		faults = append(faults, fmt.Sprintf("%s %d", name, n))
 	}
-	s.t.Logf("seed %d: %d brokers, %d hosts, %d leads, %d commits, %d do not count, %d accepted, %d rejected, %d unknown, %d refused, longest wait %v; %s",
-		s.seed, len(s.config.Seeds), len(s.hosts), v.Leads, v.Commits, v.Uncounted, v.Ops.Accepted, v.Ops.Rejected, v.Ops.Unknown, v.Ops.Refused,
+	s.t.Logf("seed %d: %d hosts, %d leads, %d commits, %d do not count, %d accepted, %d rejected, %d unknown, %d refused, longest wait %v; %s",
+		s.seed, len(s.hosts), v.Leads, v.Commits, v.Uncounted, v.Ops.Accepted, v.Ops.Rejected, v.Ops.Unknown, v.Ops.Refused,
 		s.record.Unavailable(time.Time{}, time.Time{}, nil), strings.Join(faults, ", "))
 }

@@ -152,16 +152,14 @@ func (s *storm) brokerErrors() string {
 	return one.name
 }
 
-// elect gives topics other leaders, and the group another coordinator. The partitions of a topic move together: a client that
-// reads from two brokers and loses one partition of one of them spins here, and time stands still.
+// elect begins a new epoch of partitions, and moves the group's coordination.
 func (s *storm) elect() {
 	for _, topic := range []string{s.config.Topics.Log(), s.config.Topics.Commands(), s.config.Topics.Replies()} {
-		if s.rand.IntN(2) == 0 {
-			continue
-		}
-		to := int32(s.rand.IntN(len(s.config.Seeds)))
 		for p := range s.config.Topics.N() {
-			if err := s.cluster.MoveTopicPartition(topic, p, to); err != nil {
+			if s.rand.IntN(2) == 0 {
+				continue
+			}
+			if err := s.cluster.MoveTopicPartition(topic, p, 0); err != nil {
 				s.t.Error(err)
 			}
 		}

@@ -33,6 +33,7 @@ type stage struct {
 	hosts   []*host
 	ask     *kafka.Asker
 	shared  streams.States // what hosts store in, if not states
+	latency time.Duration  // of each request of a host
 }
 
 func newStage(t testing.TB, partitions int32) *stage {
@@ -85,6 +86,7 @@ type host struct {
 func (s *stage) start(change func(*kafka.WriterConfig)) *host {
 	s.t.Helper()
 	h := &host{line: newLine(s.network), states: s.states, done: make(chan struct{})}
+	h.latency = s.latency
 	if s.shared != nil {
 		h.states = s.shared
 	}
