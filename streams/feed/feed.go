@@ -18,7 +18,7 @@ import (
 // ContentType is that of an event's data.
 const ContentType = "application/json"
 
-// ErrNoFeed is an event that belongs to no feed, or whose type has no public schema: this release can't publish it.
+// ErrNoFeed is an event that belongs to no feed: this release can't publish it.
 var ErrNoFeed = errors.New("no feed")
 
 // Names are the feeds, in the order of their names.
@@ -58,13 +58,9 @@ type Event struct {
 }
 
 // New is the published form of an event whose data has the shape of a schema number: r.Data itself, or what it was
-// raised to. It answers ErrNoFeed, wrapped, for a type without a public schema.
+// raised to.
 func New(r streams.Recorded, data json.RawMessage, schema int) (Event, error) {
-	major, ok := schemas.Newest(r.Type)
-	if !ok {
-		return Event{}, fmt.Errorf("%w: the type %s has no public schema", ErrNoFeed, r.Type)
-	}
-	return NewAs(r, data, schema, major)
+	return NewAs(r, data, schema, schemas.Newest(r.Type))
 }
 
 // NewAs is New in a major version of the type.

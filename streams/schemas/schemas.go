@@ -22,16 +22,15 @@ const base = "https://raw.githubusercontent.com/cairnhq/cairn/main/streams/schem
 // URI names the schema of a type's major version.
 func URI(typ string, major int) string { return fmt.Sprintf("%s%s/v%d.json", base, typ, major) }
 
-// Newest is the major version in which events of a type are published.
-func Newest(typ string) (major int, ok bool) {
-	entries, err := files.ReadDir(typ)
-	if err != nil {
-		return 0, false
-	}
+// Newest is the major version in which events of a type are published: 1 where the type has no file yet, since that is
+// what its first one will be called.
+func Newest(typ string) int {
+	entries, _ := files.ReadDir(typ)
+	major := 1
 	for _, e := range entries {
 		major = max(major, number(e.Name()))
 	}
-	return major, major > 0
+	return major
 }
 
 // Read is a schema's text.

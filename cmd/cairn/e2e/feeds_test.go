@@ -135,7 +135,7 @@ func headerOf(r *kgo.Record, name string) string {
 func validate(t *testing.T, r *kgo.Record) {
 	t.Helper()
 	typ, _, _ := strings.Cut(headerOf(r, "ce_type"), ".v")
-	major, _ := schemas.Newest(typ)
+	major := schemas.Newest(typ)
 	text, err := schemas.Read(typ, major)
 	if err != nil || headerOf(r, "ce_dataschema") != schemas.URI(typ, major) {
 		t.Fatalf("a %s names the schema %s: %v", typ, headerOf(r, "ce_dataschema"), err)
