@@ -10,7 +10,7 @@ LINT      := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2
 DATA      ?= $(CURDIR)/.cairn
 export CGO_ENABLED ?= 0
 
-.PHONY: chaos-files contract help setup build run test test-peers negative fuzz chaos chaos-sample check fmt vet lint race wire generated bench clean
+.PHONY: chaos-files chaos-schedules contract help setup build run test test-peers negative fuzz chaos chaos-sample check fmt vet lint race wire generated bench clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -41,6 +41,9 @@ chaos: setup ## Two processes of each role on real Kafka, injured in every way a
 
 chaos-files: ## Breaks the embedded broker off at every operation on its files (FAULTS=20: so many of each kind; SEED=…)
 	@CAIRN_FILE_FAULTS=$(or $(FAULTS),all) CAIRN_SEED=$(SEED) $(GO) test ./streams/kafka/filetest -count=1 -v -timeout 60m
+
+chaos-schedules: ## Seeded schedules of faults in virtual time, judged by the same checker (SEEDS=2000 FROM=1; SEED=… for one)
+	@CAIRN_SEEDS=$(or $(SEEDS),2000) CAIRN_FROM=$(or $(FROM),1) CAIRN_SEED=$(SEED) $(GO) test ./streams/kafka -count=1 -v -timeout 120m -run 'TestNothingIsLostRepeatedOrReorderedUnderChaos'
 
 chaos-sample: setup ## The same with one step of each fault: about three minutes
 	@bash deploy/setup.sh kafka && bash deploy/kafka-test.sh
