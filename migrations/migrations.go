@@ -37,8 +37,19 @@ func (d Database) Name() string {
 // FS are the migrations of a database, at the root.
 func (d Database) FS() (fs.FS, error) { return fs.Sub(files, string(d)) }
 
-// Up applies what is missing. Processes that start at once take turns. A database that is newer than
-// this program is refused.
+// oldest is the number of the migration that a program must know at least to use a database as this one leaves it. It is
+// raised by a migration that takes away what the release before uses; one that only adds leaves the way back open.
+func oldest(which Database) int64 {
+	switch which {
+	case Read, Vault:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// Up applies what is missing. Processes that start at once take turns. A database that a newer program has migrated is
+// used as it is, if that program says that this one can; else it is refused.
 func Up(ctx context.Context, dsn string, which Database) error {
 	db, err := sql.Open("pgx", dsn)
 	if err != nil {
@@ -52,13 +63,36 @@ func Up(ctx context.Context, dsn string, which Database) error {
 	if err != nil {
 		return fmt.Errorf("migrations: %s: %w", which.Name(), err)
 	}
-	if err := refuseNewer(ctx, provider, which); err != nil {
+	newer, err := refuseNewer(ctx, db, provider, which)
+	if err != nil || newer {
 		return err
 	}
 	if _, err := provider.Up(ctx); err != nil {
 		return fmt.Errorf("migrations: %s: %w", which.Name(), err)
 	}
+	return leaveWayBack(ctx, db, which)
+}
+
+const wayBack = "cairn programs from migration %d on can use this database"
+
+// leaveWayBack notes which programs can use the database.
+func leaveWayBack(ctx context.Context, db *sql.DB, which Database) error {
+	note := fmt.Sprintf(wayBack, oldest(which))
+	if has, err := noted(ctx, db); err != nil || has == note {
+		return err
+	}
+	if _, err := db.ExecContext(ctx, "COMMENT ON TABLE cairn_migrations IS '"+note+"'"); err != nil {
+		return fmt.Errorf("migrations: %s: %w", which.Name(), err)
+	}
 	return nil
+}
+
+func noted(ctx context.Context, db *sql.DB) (string, error) {
+	var note sql.NullString
+	if err := db.QueryRowContext(ctx, "SELECT obj_description('cairn_migrations'::regclass, 'pg_class')").Scan(&note); err != nil {
+		return "", fmt.Errorf("migrations: which programs can use the database: %w", err)
+	}
+	return note.String, nil
 }
 
 func newProvider(db *sql.DB, which Database) (*goose.Provider, error) {
@@ -78,15 +112,24 @@ func newProvider(db *sql.DB, which Database) (*goose.Provider, error) {
 // ErrNewer is a database that a newer program has migrated.
 var ErrNewer = errors.New("the database was migrated by a newer cairn")
 
-func refuseNewer(ctx context.Context, provider *goose.Provider, which Database) error {
+// refuseNewer reports whether a newer program has migrated the database, and refuses one that this program can't use.
+func refuseNewer(ctx context.Context, db *sql.DB, provider *goose.Provider, which Database) (newer bool, err error) {
 	has, knows, err := provider.GetVersions(ctx)
 	if err != nil {
-		return fmt.Errorf("migrations: versions of %s: %w", which.Name(), err)
+		return false, fmt.Errorf("migrations: versions of %s: %w", which.Name(), err)
 	}
-	if has > knows {
-		return fmt.Errorf("migrations: %s is at version %d, this cairn knows %d: %w", which.Name(), has, knows, ErrNewer)
+	if has <= knows {
+		return false, nil
 	}
-	return nil
+	note, err := noted(ctx, db)
+	if err != nil {
+		return true, err
+	}
+	var from int64
+	if _, err := fmt.Sscanf(note, wayBack, &from); err != nil || from > knows {
+		return true, fmt.Errorf("migrations: %s is at version %d, this cairn knows %d: %w", which.Name(), has, knows, ErrNewer)
+	}
+	return true, nil
 }
 
 // Version is the number of the newest migration that a database has; 0: none.

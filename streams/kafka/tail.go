@@ -45,6 +45,9 @@ type Tailer struct {
 
 	mu    sync.Mutex
 	known map[int32]streams.Checkpoint // the newest seen of each partition
+	// defects are those that a tail of this process has met. One that begins again right before it knows too little of the
+	// scope's positions to see it a second time, and must not go past it either.
+	defects map[streams.Place]*Defect
 }
 
 // NewTailer makes a Tailer; it connects when it is first used.
@@ -53,7 +56,7 @@ func NewTailer(config Config) (*Tailer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Tailer{config: config, client: client, known: map[int32]streams.Checkpoint{}}, nil
+	return &Tailer{config: config, client: client, known: map[int32]streams.Checkpoint{}, defects: map[streams.Place]*Defect{}}, nil
 }
 
 // Close ends End and Live. Tails end with their contexts.
@@ -139,16 +142,14 @@ func (t *Tailer) Tail(ctx context.Context, partition int32, from streams.Checkpo
 			if b.Next, mark, counts = accept(b.Next, r); !counts || mark.Sort != streams.SortCommit {
 				continue
 			}
-			commit := voidedCommit(r, mark)
+			var commit *streams.Commit
 			if voided[r.Offset] {
+				commit = voidedCommit(r, mark)
 				watch.forget(commit.Scope)
 			} else {
-				var err error
-				if commit, err = decodeCounted(r, mark); err != nil {
-					return err
-				}
-				if reason := watch.check(commit); reason != "" && !safety.Off(safety.Positions) {
-					return &Defect{Partition: partition, Offset: r.Offset, Reason: reason}
+				var defect *Defect
+				if commit, defect = t.sound(watch, r, mark); defect != nil {
+					return defect
 				}
 			}
 			b.Commits = append(b.Commits, *commit)
@@ -159,6 +160,30 @@ func (t *Tailer) Tail(ctx context.Context, partition int32, from streams.Checkpo
 		from = b.Next
 		t.remember(partition, from)
 	}
+}
+
+// sound is the commit of a counted record, or what is wrong with it.
+func (t *Tailer) sound(watch *positions, r *kgo.Record, mark streams.Mark) (*streams.Commit, *Defect) {
+	place := streams.Place{Partition: r.Partition, Offset: r.Offset}
+	t.mu.Lock()
+	known := t.defects[place]
+	t.mu.Unlock()
+	if known != nil {
+		return nil, known
+	}
+	commit, err := decodeCounted(r, mark)
+	var defect *Defect
+	if !errors.As(err, &defect) {
+		if reason := watch.check(commit); reason != "" && !safety.Off(safety.Positions) {
+			defect = &Defect{Partition: r.Partition, Offset: r.Offset, Reason: reason}
+		}
+	}
+	if defect != nil {
+		t.mu.Lock()
+		t.defects[place] = defect
+		t.mu.Unlock()
+	}
+	return commit, defect
 }
 
 func (t *Tailer) newest(partition int32) (streams.Checkpoint, bool) {

@@ -73,6 +73,12 @@ func Tail(ctx context.Context, config Config, sealed bool, o eventlog.Options) (
 	if err != nil {
 		return err
 	}
+	voided, closing, err := config.voided(ctx, log.Topics.CurrentEra())
+	if err != nil {
+		return err
+	}
+	defer closing()
+	log.Voided = voided
 	tailer, err := kafka.NewTailer(log)
 	if err != nil {
 		return err

@@ -18,6 +18,12 @@ func Export(ctx context.Context, config Config, o export.Options) (n int64, err 
 	if err != nil {
 		return 0, err
 	}
+	voided, closing, err := config.voided(ctx, log.Topics.CurrentEra())
+	if err != nil {
+		return 0, err
+	}
+	defer closing()
+	log.Voided = voided
 	tailer, err := kafka.NewTailer(log)
 	if err != nil {
 		return 0, err

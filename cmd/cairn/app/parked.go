@@ -152,6 +152,11 @@ func (o *Operator) asking(ctx context.Context, do func(*codec.Schema, streams.As
 	if err != nil {
 		return err
 	}
+	level, err := o.vault.FormatLevel(ctx)
+	if err != nil {
+		return err
+	}
+	config.Level = func() int { return level }
 	states := writerstates.New(o.read)
 	config.Stored = func(ctx context.Context, partition int32) (streams.Checkpoint, error) {
 		found, err := states.Load(ctx, partition, streams.Lookup{})

@@ -4,11 +4,31 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/cairnhq/cairn/projections"
 	"github.com/cairnhq/cairn/projections/vault"
 	"github.com/cairnhq/cairn/projections/writerstates"
 	"github.com/cairnhq/cairn/streams"
 )
+
+// voided asks the vault for voids; it needs no master key. Close lets go of the vault.
+func (c Config) voided(ctx context.Context, era int) (ask func(context.Context, int32) (map[int64]bool, error), closing func(), err error) {
+	pool, err := pgxpool.New(ctx, c.VaultURL)
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to the vault: %w", err)
+	}
+	return func(ctx context.Context, partition int32) (map[int64]bool, error) {
+		voids, err := vault.Voided(ctx, pool, era)
+		offsets := map[int64]bool{}
+		for _, void := range voids {
+			if void.Partition == partition {
+				offsets[void.Offset] = true
+			}
+		}
+		return offsets, err
+	}, pool.Close, nil
+}
 
 // Voided is a record that was voided.
 type Voided struct {
