@@ -121,7 +121,9 @@ type loop struct {
 // run answers why the lead ends; nil when ctx ended and everything in flight was read back and stored.
 func (l *loop) run(ctx context.Context) error {
 	l.loads, l.writes = make(chan outcomeOf[loaded], 1), make(chan outcomeOf[flush], 1)
-	l.trimmed = l.book.stored.Acceptance.After.Offset
+	if a := l.book.stored.Acceptance; a.After.Era == a.Era { // else nothing was decided in this era yet
+		l.trimmed = a.After.Offset
+	}
 	tick := time.NewTicker(l.config.FlushEvery)
 	defer tick.Stop()
 	l.flush()
