@@ -3,6 +3,7 @@ package policies
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/device"
@@ -37,11 +38,29 @@ func ResumeRuns(waiting Runs, waiter Waiter) Policy {
 			if err != nil {
 				return nil, err
 			}
-			wishes := make([]Wish, len(found))
-			for i, r := range found {
-				wishes[i] = Wish{For: r.ID, Body: thread.ResumeRun{On: thread.On{Thread: r.Thread}, RunID: r.ID, DeviceID: e.Stream.ID()}}
+			var wishes []Wish
+			for _, r := range found {
+				if waited(r, e.Time()) {
+					wishes = append(wishes, Wish{For: r.ID, Body: thread.ResumeRun{On: thread.On{Thread: r.Thread}, RunID: r.ID, DeviceID: e.Stream.ID()}})
+				}
 			}
 			return wishes, nil
 		},
 	}
+}
+
+// waited reports whether a run waited for its device already when the device was seen. The model may be further than the
+// event, after a restart above all: what is asked for later is nothing that this sighting resumes. A scope's times never
+// run backwards.
+func waited(r runs.Run, seen time.Time) bool {
+	for _, c := range r.Calls {
+		if c.EndedAt != nil || len(c.Steps) == 0 {
+			continue
+		}
+		last := c.Steps[len(c.Steps)-1]
+		if last.Executor == thread.OnDevice && last.OfferedAt == nil && !last.RequestedAt.After(seen) {
+			return true
+		}
+	}
+	return false
 }
