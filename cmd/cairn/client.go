@@ -12,6 +12,7 @@ import (
 	"github.com/cairnhq/cairn/cmd/cairn/app"
 	"github.com/cairnhq/cairn/cmd/cairn/bench"
 	"github.com/cairnhq/cairn/cmd/cairn/chat"
+	"github.com/cairnhq/cairn/streams/kafka"
 )
 
 // chatCmd is the terminal client.
@@ -82,13 +83,29 @@ type benchCmd struct {
 
 type benchWriteCmd struct{}
 
-// Run measures.
-func (benchWriteCmd) Run(ctx context.Context, c *console) error {
-	report, err := bench.Write(ctx, bench.Options{Progress: c.err})
+// Run measures on the embedded broker, or on the cluster that --brokers names, in topics of its own.
+func (benchWriteCmd) Run(ctx context.Context, config *app.Config, c *console) error {
+	report, err := benchWrite(ctx, config, bench.Options{Progress: c.err})
 	if err != nil {
 		return err
 	}
 	return show(c, report)
+}
+
+func benchWrite(ctx context.Context, config *app.Config, options bench.Options) (bench.Report, error) {
+	if config.Embedded() {
+		return bench.Write(ctx, options)
+	}
+	binary, err := os.Executable()
+	if err != nil {
+		return bench.Report{}, fmt.Errorf("find this program: %w", err)
+	}
+	topics := kafka.KafkaTopics()
+	if config.Partitions > 0 {
+		topics.Partitions = config.Partitions
+	}
+	topics.Replication, topics.InSync = config.Replication, 0
+	return bench.WriteOnKafka(ctx, bench.KafkaOptions{Options: options, Brokers: config.Brokers, Topics: topics, Binary: binary})
 }
 
 type benchChatCmd struct{}

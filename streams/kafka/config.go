@@ -5,12 +5,16 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/codec"
 )
+
+// giveUpAfter is how long a broker's answer may be overdue.
+const giveUpAfter = 4 * time.Second
 
 // Config says where the topics are. It is the same for everything in this package.
 type Config struct {
@@ -61,7 +65,11 @@ func (c Config) liveClient(options ...kgo.Opt) (*kgo.Client, error) {
 }
 
 func (c Config) dial(seeds []string, options []kgo.Opt) (*kgo.Client, error) {
-	all := []kgo.Opt{kgo.SeedBrokers(seeds...), kgo.ClientID("cairn")}
+	all := []kgo.Opt{kgo.SeedBrokers(seeds...), kgo.ClientID("cairn"),
+		// A broker that stands still keeps its connections, and is given up only when an answer is overdue: with the client's
+		// defaults that took more than a minute, one request after the other.
+		kgo.DialTimeout(giveUpAfter), kgo.RequestTimeoutOverhead(giveUpAfter), kgo.ProduceRequestTimeout(giveUpAfter),
+		kgo.FetchMaxWait(2 * time.Second), kgo.MetadataMinAge(250 * time.Millisecond)}
 	if c.Log != nil {
 		all = append(all, quiet(c.Log))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -121,13 +122,16 @@ func unwrapped(err error) error {
 	return err
 }
 
-// served waits until every broker that answers knows the topics, with a leader for each partition. A cluster tells its
-// brokers of a new topic one after the other: without this the next request may meet one that has not heard of it.
-func served(ctx context.Context, client *kgo.Client, topics ...string) error {
+// served waits until every broker that answers knows the topics, with a leader for each partition, and answers how many
+// partitions each has. A cluster tells its brokers of a new topic one after the other: without this the next request may
+// meet one that has not heard of it.
+func served(ctx context.Context, client *kgo.Client, topics ...string) (map[string]int32, error) {
 	ctx, cancel := context.WithTimeout(ctx, servedWithin)
 	defer cancel()
-	return again(ctx, func() error {
-		cluster, err := describe(ctx, client, topics)
+	partitions := map[string]int32{}
+	err := again(ctx, func() error {
+		// Not of the topics: the client would remember what it was told too early.
+		cluster, err := kadm.NewClient(client).BrokerMetadata(ctx)
 		if err != nil {
 			return err
 		}
@@ -140,10 +144,12 @@ func served(ctx context.Context, client *kgo.Client, topics ...string) error {
 				if err := leaderless(t); err != nil {
 					return fmt.Errorf("topic %s is not served by broker %d: %w", *t.Topic, b.NodeID, err)
 				}
+				partitions[*t.Topic] = int32(len(t.Partitions))
 			}
 		}
 		return nil
 	})
+	return partitions, err
 }
 
 type requestor interface {

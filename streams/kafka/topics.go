@@ -122,14 +122,15 @@ func (t Topics) ensure(ctx context.Context, client *kgo.Client, ephemeral bool) 
 		return err
 	}
 	names := slices.Sorted(maps.Keys(want))
-	if err := served(ctx, client, names...); err != nil {
+	partitions, err := served(ctx, client, names...)
+	if err != nil {
 		return err
 	}
 	var faults []error
 	admin := kadm.NewClient(client)
 	for _, name := range names {
 		if !created[name] {
-			faults = append(faults, t.check(ctx, admin, name, want[name]))
+			faults = append(faults, t.check(ctx, admin, name, partitions[name], want[name]))
 		}
 	}
 	return errors.Join(faults...)
@@ -183,17 +184,10 @@ func (t Topics) create(ctx context.Context, client *kgo.Client, want map[string]
 }
 
 // check compares a topic with what it should be.
-func (t Topics) check(ctx context.Context, admin *kadm.Client, name string, want map[string]*string) error {
-	found, err := admin.ListTopics(ctx, name)
-	if err == nil {
-		err = found[name].Err
-	}
-	if err != nil {
-		return fmt.Errorf("topic %s: %w", name, err)
-	}
+func (t Topics) check(ctx context.Context, admin *kadm.Client, name string, partitions int32, want map[string]*string) error {
 	var faults []error
-	if n := int32(len(found[name].Partitions)); n != t.N() {
-		faults = append(faults, fmt.Errorf("topic %s has %d partitions, not %d: a scope would lie elsewhere; set the number in the topics file, or copy the log with `cairn log migrate`", name, n, t.N()))
+	if partitions != t.N() {
+		faults = append(faults, fmt.Errorf("topic %s has %d partitions, not %d: a scope would lie elsewhere; set the number in the topics file, or copy the log with `cairn log migrate`", name, partitions, t.N()))
 	}
 	configs, err := admin.DescribeTopicConfigs(ctx, name)
 	if err != nil {

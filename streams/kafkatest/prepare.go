@@ -76,6 +76,9 @@ func (c *Cluster) properties(n *node, voters string) map[string]string {
 		"share.coordinator.state.topic.replication.factor": replication,
 		"share.coordinator.state.topic.min.isr":            inSync,
 		"unclean.leader.election.enable":                   "false",
+		// Three brokers that start on two busy cores would else elect without end.
+		"controller.quorum.election.timeout.ms": "3000",
+		"controller.quorum.fetch.timeout.ms":    "4000",
 
 		"offsets.topic.num.partitions":                                "3",
 		"transaction.state.log.num.partitions":                        "3",

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -30,7 +31,7 @@ type direct struct {
 }
 
 func newDirect(ctx context.Context, config kafka.Config, schema *codec.Schema, keys streams.Keys) (*direct, error) {
-	config.Topics.Prefix = "direct"
+	config.Topics.Prefix = cmp.Or(config.Topics.Prefix, "cairn") + "-direct"
 	config.Stored = nil
 	if err := config.Ensure(ctx); err != nil {
 		return nil, err
