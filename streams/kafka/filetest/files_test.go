@@ -116,14 +116,14 @@ func TestWhatIsAcknowledgedOutlivesEveryFileFault(t *testing.T) {
 // and the judge says so.
 func unsynced(t *testing.T, stage string) {
 	t.Helper()
-	for n := range uint64(8) {
+	for n := range uint64(24) {
 		tr := newTrial(t, stage, n)
 		tr.args = []string{"-unsynced"}
-		v, err := tr.run(plan{{"power", 100 + 2*int(n)}})
+		v, err := tr.run(plan{{"power", 100 + int(n)}})
 		if len(v.Broken(history.Acknowledged)) > 0 {
 			return
 		}
-		t.Logf("power at %d: %v", 100+2*n, err)
+		t.Logf("power at %d: %v", 100+n, err)
 	}
 	t.Error("nothing that was acknowledged and not synced was lost")
 }
