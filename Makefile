@@ -11,11 +11,7 @@ LINT      := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2
 DATA      ?= $(CURDIR)/.cairn
 export CGO_ENABLED ?= 0
 
-<<<<<<< ours
-.PHONY: chaos-files chaos-schedules contract help setup build run test test-peers negative fuzz chaos chaos-sample check fmt vet lint race wire generated bench clean
-=======
-.PHONY: test-kafka contract help setup build run test test-peers negative chaos chaos-sample check fmt vet lint race wire generated bench clean
->>>>>>> theirs
+.PHONY: chaos-files chaos-schedules contract help setup build run test test-kafka test-peers negative fuzz chaos chaos-sample check fmt vet lint race wire generated bench clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -32,10 +28,6 @@ run: setup build ## Sets up, starts everything in one process, shows the tour, g
 test: setup build ## Runs the tests
 	@$(POSTGRES) $(GOTESTSUM) --format pkgname --hide-summary=skipped -- -count=1 -p 2 ./...
 
-<<<<<<< ours
-test-peers: setup ## Runs a conversation, and reads its feeds, with software that is not ours (needs Node 20)
-	@bash deploy/setup.sh peers
-=======
 # What needs a broker, on a cluster that is there, and what starts, kills and pauses brokers of its own.
 KAFKA_SUITES := ./streams/kafka ./streams/kafkatest ./streams/pubsub ./handlers/rest ./handlers/live ./handlers/policies
 KAFKA_OWN    := ./streams/kafka ./streams/kafkatest
@@ -47,8 +39,8 @@ test-kafka: setup build ## Runs the suites that need a broker on real Kafka, one
 	    $(GOTESTSUM) --format pkgname --hide-summary=skipped -- -count=1 -run "InProcessesOfTheirOwn" ./cmd/cairn/e2e' || exit 1; done
 	@$(GOTESTSUM) --format pkgname --hide-summary=skipped -- -count=1 -p 1 -timeout 15m -tags kafka -run '^TestKafka' $(KAFKA_OWN)
 
-test-peers: setup ## Runs the conversation against software that is not ours (needs Node 20)
->>>>>>> theirs
+test-peers: setup ## Runs a conversation, and reads its feeds, with software that is not ours (needs Node 20)
+	@bash deploy/setup.sh peers
 	@cd clients/peers && npm ci --no-audit --no-fund --loglevel=error
 	@CAIRN_TEST_PEERS=$(CURDIR)/clients/peers $(GOTESTSUM) --format testname -- -count=1 -tags peers -run 'TestPeer' ./cmd/cairn/e2e/...
 
