@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/cairnhq/cairn/cmd/cairn/app"
 	"github.com/cairnhq/cairn/cmd/chaos/stage"
 	"github.com/cairnhq/cairn/migrations"
 	"github.com/cairnhq/cairn/projections"
@@ -66,6 +67,17 @@ func (m *models) judge(ctx context.Context, e history.Evidence, schema *codec.Sc
 	}
 	m.log.Info("all read models are thrown away, and built again from the log")
 	if err := projectionstest.Empty(ctx, pool); err != nil {
+		return nil, err
+	}
+	// An engine looks at its checkpoints when it moves them, and nothing moves any more: as after every loss of a database,
+	// the projectors are started anew.
+	for _, p := range m.stage.With(app.RoleProjector) {
+		p.Stop()
+		if err := p.Start(); err != nil {
+			return nil, err
+		}
+	}
+	if err := m.stage.Ready(ctx); err != nil {
 		return nil, err
 	}
 	if err := level(ctx, pool, m.stage.Partitions); err != nil {
