@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -33,8 +34,8 @@ func chunks(b streams.Batch) []streams.Batch {
 }
 
 // apply brings all seats to the end of a batch, in one transaction. Where one of them can't, each goes alone:
-// the one that can't is stopped right before the commit it fails at, and the others go on. It answers the
-// seats that go on; an error is one that passes.
+// the one that can't is stopped right before the commit it fails at, and the others go on, except where a Checker says
+// that the log itself is at fault: nobody goes past that. It answers the seats that go on; an error is one that passes.
 func (e *Engine) apply(ctx context.Context, seats []*seat, b streams.Batch) ([]*seat, error) {
 	err := e.transact(ctx, seats, b)
 	if err == nil {
@@ -44,23 +45,73 @@ func (e *Engine) apply(ctx context.Context, seats []*seat, b streams.Batch) ([]*
 		return seats, err
 	}
 	var going []*seat
-	for _, s := range seats {
-		ok, err := e.alone(ctx, s, b)
+	var fault *fault // of the log itself
+	for _, s := range checkersFirst(seats) {
+		failed, err := e.alone(ctx, s, before(b, fault))
 		if err != nil {
 			return seats, err
 		}
-		if ok {
+		if failed == nil {
+			failed = fault
+		}
+		if failed == nil {
 			going = append(going, s)
+			continue
+		}
+		if err := e.stop(ctx, s, failed.at, failed.reason); err != nil {
+			return seats, err
+		}
+		if c, checks := s.projector.(Checker); checks && c.Defect(failed.reason) {
+			fault = failed
 		}
 	}
 	return going, nil
 }
 
-// alone applies a batch for one seat, commit by commit where it can't be applied whole.
-func (e *Engine) alone(ctx context.Context, s *seat, b streams.Batch) (ok bool, err error) {
+// fault is a commit that can't be applied.
+type fault struct {
+	at     streams.Commit
+	reason error
+}
+
+func checkersFirst(seats []*seat) []*seat {
+	sorted := slices.Clone(seats)
+	slices.SortStableFunc(sorted, func(a, b *seat) int { return rank(a) - rank(b) })
+	return sorted
+}
+
+func rank(s *seat) int {
+	if _, checks := s.projector.(Checker); checks {
+		return 0
+	}
+	return 1
+}
+
+// before is what a batch holds before a fault.
+func before(b streams.Batch, f *fault) streams.Batch {
+	if f == nil {
+		return b
+	}
+	out := streams.Batch{Partition: b.Partition, From: b.From, Next: b.From}
+	for i, c := range b.Commits {
+		if c.Place.Offset >= f.at.Place.Offset {
+			break
+		}
+		out.Commits, out.Next = b.Commits[:i+1], cutAfter(c)
+	}
+	return out
+}
+
+// alone applies a batch for one seat, commit by commit where it can't be applied whole. It answers the first commit that
+// can't be applied; an error is one that passes.
+func (e *Engine) alone(ctx context.Context, s *seat, b streams.Batch) (*fault, error) {
 	one := []*seat{s}
-	if err := e.transact(ctx, one, b); err == nil || passing(ctx, err) {
-		return err == nil, err
+	err := e.transact(ctx, one, b)
+	if err == nil {
+		return nil, nil
+	}
+	if passing(ctx, err) {
+		return nil, err
 	}
 	from := b.From
 	for i, c := range b.Commits {
@@ -70,18 +121,18 @@ func (e *Engine) alone(ctx context.Context, s *seat, b streams.Batch) (ok bool, 
 		single := streams.Batch{Partition: b.Partition, From: from, Next: cutAfter(c), Commits: b.Commits[i : i+1]}
 		if err := e.transact(ctx, one, single); err != nil {
 			if passing(ctx, err) {
-				return false, err
+				return nil, err
 			}
-			return false, e.stop(ctx, s, c, err)
+			return &fault{at: c, reason: err}, nil
 		}
 		from = single.Next
 	}
 	// Every commit went in alone: what is left has none, or the failure did not come again.
 	rest := streams.Batch{Partition: b.Partition, From: from, Next: b.Next}
 	if err := e.transact(ctx, one, rest); err != nil {
-		return false, fmt.Errorf("projections: %s: %w", s.projector.Name(), err)
+		return nil, fmt.Errorf("projections: %s: %w", s.projector.Name(), err)
 	}
-	return true, nil
+	return nil, nil
 }
 
 // transact is one transaction: checkpoints first, then the models, then the notice to all processes. A commit

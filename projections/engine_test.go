@@ -172,6 +172,7 @@ func TestAFailingProjectorStopsAloneAndSaysWhy(t *testing.T) {
 	eventually(t, func() error { return w.Wait(t.Context(), logtest.PositionOf(good), "picky") })
 }
 
+// TestAHoleInTheLogStopsEvents: and no other model goes past it, also one that began right before it and knows nothing.
 func TestAHoleInTheLogStopsEvents(t *testing.T) {
 	for name, edit := range map[string]func(*streams.Commit){
 		"a version is missing":  func(c *streams.Commit) { c.Events[0].Version++ },
@@ -187,6 +188,9 @@ func TestAHoleInTheLogStopsEvents(t *testing.T) {
 			w := projections.NewWaiter(pool, projections.WithPatience(30*time.Second))
 			if err := w.Wait(t.Context(), logtest.PositionOf(bad), "events"); !errors.Is(err, projections.ErrStopped) {
 				t.Fatalf("waiting for events answered %v, wanted ErrStopped", err)
+			}
+			if err := w.Wait(t.Context(), logtest.PositionOf(bad), "threads"); !errors.Is(err, projections.ErrStopped) {
+				t.Fatalf("waiting for threads answered %v, wanted ErrStopped", err)
 			}
 		})
 	}

@@ -136,6 +136,14 @@ func (b Batch) Events(kinds ...string) iter.Seq2[Event, error] {
 	}
 }
 
+// Checker is a Projector that sees when the log itself is at fault, whichever process looks and wherever it began. No other
+// projector that reads with it goes past such a commit.
+type Checker interface {
+	Projector
+	// Defect reports whether a failure to apply a commit shows that no correct writer wrote it.
+	Defect(err error) bool
+}
+
 // EventError names the event that a model can't apply.
 type EventError struct {
 	Event streams.Recorded

@@ -5,10 +5,12 @@ package events
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/cairnhq/cairn/domain"
@@ -49,6 +51,24 @@ type projector struct{}
 
 func (projector) Name() string    { return Name }
 func (projector) Generation() int { return 1 }
+
+// codeHole is what the database says of a hole, in cairn_no_holes.
+const codeHole = "CRN01"
+
+// codeDouble is what it says of an event that is there already: unique_violation.
+const codeDouble = "23505"
+
+// errHole is a version or position that does not follow the one before.
+var errHole = errors.New("the log has a hole or a double")
+
+// Defect implements projections.Checker.
+func (projector) Defect(err error) bool {
+	var said *pgconn.PgError
+	if errors.As(err, &said) {
+		return said.Code == codeHole || said.Code == codeDouble
+	}
+	return errors.Is(err, errHole)
+}
 
 // Apply copies the events; a hole or a double in a stream or scope is a defect of the log and stops it.
 func (projector) Apply(_ context.Context, _ pgx.Tx, b projections.Batch) error {
@@ -94,13 +114,13 @@ func (h *holes) see(r streams.Recorded) error {
 	if last, ok := h.versionOf[key]; !ok {
 		h.scopes, h.streams, h.versions = append(h.scopes, string(r.Scope)), append(h.streams, string(r.Stream)), append(h.versions, int64(r.Version))
 	} else if r.Version != last+1 {
-		return fmt.Errorf("version %d of %s follows %d", r.Version, r.Stream, last)
+		return fmt.Errorf("%w: version %d of %s follows %d", errHole, r.Version, r.Stream, last)
 	}
 	h.versionOf[key] = r.Version
 	if last, ok := h.positionOf[r.Scope]; !ok {
 		h.owners, h.positions = append(h.owners, string(r.Scope)), append(h.positions, int64(r.Position))
 	} else if r.Position != last+1 {
-		return fmt.Errorf("position %d of %s follows %d", r.Position, r.Scope, last)
+		return fmt.Errorf("%w: position %d of %s follows %d", errHole, r.Position, r.Scope, last)
 	}
 	h.positionOf[r.Scope] = r.Position
 	return nil
