@@ -49,7 +49,11 @@ func duplicates(extent Extent) Fault {
 		before := r.Load.Repeated()
 		r.Load.Mischief(1)
 		defer r.Load.Mischief(0)
-		err := wait(ctx, long)
+		if err := wait(ctx, long); err != nil {
+			return r.Load.Repeated() - before, err
+		}
+		r.Load.Mischief(0)
+		err := r.healed(ctx) // the next fault is not to hit copies of this one's
 		return r.Load.Repeated() - before, err
 	}}}
 }

@@ -32,7 +32,7 @@ func (c *client) run(ctx, hard context.Context) {
 		if m := c.load.mischief(); m > 0 && c.rand.Float64() < m {
 			c.twins(hard)
 		} else if next, ok := c.next(); ok {
-			c.settle(hard, next)
+			c.settle(hard, next, time.Now())
 		}
 		wait(ctx, time.Duration(c.rand.ExpFloat64()*float64(c.load.pace)))
 	}
@@ -73,9 +73,9 @@ func (c *client) chat(key string) command {
 	}
 }
 
-// settle sends a command until it is decided. A run that it starts is followed to its end meanwhile.
-func (c *client) settle(ctx context.Context, next command) {
-	began := time.Now()
+// settle sends a command, which was first sent at began, until it is decided. A run that it starts is followed to its end
+// meanwhile.
+func (c *client) settle(ctx context.Context, next command, began time.Time) {
 	pause := 50 * time.Millisecond
 	for ctx.Err() == nil {
 		t := c.send(ctx, c.name, next)
@@ -119,14 +119,15 @@ func (c *client) twins(ctx context.Context) {
 	second := c.rename(fmt.Sprintf("%s-%d-b", c.name, c.n), of)
 	all := []command{first, second, first, second, first}
 	c.rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	began := time.Now()
 	var group sync.WaitGroup
 	for i, one := range all {
 		group.Go(func() { c.send(ctx, fmt.Sprintf("%s copy %d", c.name, i), one) })
 	}
 	group.Wait()
 	c.load.mischiefDone(len(all) - 2)
-	c.settle(ctx, second)
-	c.settle(ctx, first)
+	c.settle(ctx, second, began)
+	c.settle(ctx, first, began)
 }
 
 // wait returns after d, or when ctx ends.

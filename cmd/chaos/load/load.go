@@ -125,8 +125,12 @@ func (l *Load) Run(ctx context.Context) {
 func (l *Load) Fresh(ctx context.Context) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for _, c := range l.clients {
-		for before := c.turns.Load(); c.turns.Load() < before+2; { // one may have been under way
+	before := make([]int64, len(l.clients))
+	for i, c := range l.clients {
+		before[i] = c.turns.Load()
+	}
+	for i, c := range l.clients {
+		for c.turns.Load() < before[i]+2 { // one may have been under way
 			select {
 			case <-ctx.Done():
 				return fmt.Errorf("%s is not answered: %w", c.name, ctx.Err())
