@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,64 @@ const (
 	servedWithin = 30 * time.Second
 	askAgain     = 50 * time.Millisecond
 )
+
+// Appended answers how many records the log was ever given: zero where there is no log yet. While a partition has no
+// leader that says where it ends, it waits, and then fails: what is not known is not empty.
+func (c Config) Appended(ctx context.Context) (int64, error) {
+	client, err := c.client()
+	if err != nil {
+		return 0, err
+	}
+	defer client.Close()
+	there, err := exists(ctx, client, c.Topics.Log())
+	if err != nil || !there {
+		return 0, err
+	}
+	ends, err := offsetsAtEnd(ctx, client, c.Topics.Log())
+	if err != nil {
+		return 0, err
+	}
+	var all int64
+	for _, end := range ends {
+		all += end
+	}
+	return all, nil
+}
+
+// exists reports whether any broker knows a topic. They learn of it one after the other.
+func exists(ctx context.Context, client *kgo.Client, topic string) (bool, error) {
+	limit, cancel := context.WithTimeout(ctx, endsWithin)
+	defer cancel()
+	there := false
+	err := again(limit, func() error {
+		cluster, err := kadm.NewClient(client).BrokerMetadata(limit)
+		if err != nil {
+			return err
+		}
+		var silent error
+		for _, b := range cluster.Brokers {
+			known, err := describe(limit, client.Broker(int(b.NodeID)), []string{topic})
+			if err != nil {
+				silent = cmp.Or(silent, err)
+				continue
+			}
+			for _, t := range known.Topics {
+				err := kerr.ErrorForCode(t.ErrorCode)
+				if there = err == nil; there {
+					return nil
+				}
+				if !errors.Is(err, kerr.UnknownTopicOrPartition) {
+					silent = cmp.Or(silent, err)
+				}
+			}
+		}
+		return silent
+	})
+	if err != nil {
+		return false, fmt.Errorf("look for %s: %w", topic, cmpErr(ctx.Err(), err))
+	}
+	return there, nil
+}
 
 // offsetsAtEnd answers where each partition of a topic ends.
 func offsetsAtEnd(ctx context.Context, client *kgo.Client, topic string) (map[int32]int64, error) {

@@ -180,17 +180,10 @@ func (a *App) refuseLostVault(ctx context.Context) error {
 	if err != nil || !fresh {
 		return err
 	}
-	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(a.infra.kafka.Seeds...)}, a.infra.kafka.Options...)...)
+	records, err := a.infra.kafka.Appended(ctx)
 	if err != nil {
 		return fmt.Errorf("look at the log: %w", err)
 	}
-	defer client.Close()
-	ends, err := kadm.NewClient(client).ListEndOffsets(ctx, a.infra.kafka.Topics.Log())
-	if err != nil {
-		return fmt.Errorf("look at the log: %w", err)
-	}
-	var records int64
-	ends.Each(func(o kadm.ListedOffset) { records += max(0, o.Offset) })
 	if records == 0 {
 		return nil
 	}
