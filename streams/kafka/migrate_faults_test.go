@@ -240,7 +240,9 @@ func TestMigrateCarriesVoids(t *testing.T) {
 	p.takeLead(a.Lead+1, penWriter)
 	p.after = a.After
 	c := command("user-u1", "defect", "free")
-	p.write(p.commit(c, a.After.Offset, nil, 1000))
+	leap := p.commit(c, a.After.Offset, nil, 1000)
+	leap.Events[0].Stream, leap.Events[0].Type, leap.Events[0].Data = "tally-t1", "tally.added", []byte(`{"by":1}`)
+	p.write(leap)
 	torn := p.commit(c, a.After.Offset, nil, 1001)
 	torn.After = streams.CommandPlace{Era: 1, Offset: a.After.Offset}
 	p.append(from.config.Topics.Log(), kafka.CommitHeaders(torn, 1001), []byte("torn"))

@@ -1,14 +1,15 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/streams"
@@ -114,21 +115,23 @@ func (b *book) passed() {
 	b.scopes.passed()
 }
 
-// decode reads the bodies, on all cores: replay is as fast as this.
+// decode reads the bodies, on all cores: replay is as fast as this. Of several faults it tells the log's first.
 func (b *book) decode(ctx context.Context, counted []replayed) error {
 	workers := min(runtime.GOMAXPROCS(0), 8)
-	var g errgroup.Group
+	faults := make([]error, len(counted), len(counted)+1)
+	var all sync.WaitGroup
 	for w := range workers {
-		g.Go(func() error {
+		all.Go(func() {
 			for i := w; i < len(counted) && ctx.Err() == nil; i += workers {
 				if err := b.decodeOne(&counted[i]); err != nil {
-					return fmt.Errorf("record %d of the log: %w", counted[i].record.Offset, err)
+					faults[i] = fmt.Errorf("record %d of the log: %w", counted[i].record.Offset, err)
+					return
 				}
 			}
-			return ctx.Err()
 		})
 	}
-	return g.Wait()
+	all.Wait()
+	return cmp.Or(append(faults, ctx.Err())...)
 }
 
 func (b *book) decodeOne(r *replayed) error {
