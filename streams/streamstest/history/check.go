@@ -20,7 +20,7 @@ const (
 	LogReadable  Law = "log readable"      // what counts can be decoded, and its headers say what its body says
 	Rule         Law = "acceptance rule"   // the product counts the same records as the checker
 	Placed       Law = "placed"            // a scope lies in its partition
-	InOrder      Law = "commands in order" // of their topic
+	InOrder      Law = "commands in order" // each is decided, none is passed over
 	OneCommit    Law = "one commit a command"
 	Versions     Law = "versions contiguous" // of each stream: 1, 2, 3 …
 	Positions    Law = "positions contiguous"
@@ -85,6 +85,7 @@ type Verdict struct {
 	Rejections     int // of these
 	Events         int
 	Leads          int
+	Commands       int // held against the log
 	Uncounted      int // records that the acceptance rule passes
 	Effects        int
 	Deliveries     int
@@ -106,6 +107,7 @@ func Check(e Evidence) Verdict {
 	c.readings()
 	c.records()
 	c.commits()
+	c.commands()
 	if e.Effects != nil {
 		c.effects()
 	}
@@ -200,7 +202,7 @@ func (v Verdict) Table() string {
 		v.Ops.Asked, v.Ops.Accepted, v.Ops.Rejected, v.Ops.Unknown, v.Ops.Refused, v.Lost, v.Repeated)
 	fmt.Fprintf(&out, "log: %d commits (%d rejections, %d voided) with %d events under %d leads, %d records that do not count\n",
 		v.Commits, v.Rejections, v.Voided, v.Events, v.Leads, v.Uncounted)
-	fmt.Fprintf(&out, "%d effects, %d subscribers with %d deliveries\n", v.Effects, v.Subscribers, v.Deliveries)
+	fmt.Fprintf(&out, "%d commands, %d effects, %d subscribers with %d deliveries\n", v.Commands, v.Effects, v.Subscribers, v.Deliveries)
 	for _, law := range Laws() {
 		fmt.Fprintf(&out, "  %-30s %d\n", law, len(v.Broken(law)))
 	}

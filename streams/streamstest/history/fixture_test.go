@@ -29,6 +29,9 @@ type plot struct {
 	positions map[domain.Scope]uint64
 	versions  map[streams.StreamKey]uint64
 	hashes    map[streams.StreamKey][]byte
+	// commands is their topic. Nil: nobody read it.
+	commands []*kgo.Record
+	era      int
 	// change is applied to the next commit before it is encoded.
 	change func(*streams.Commit)
 	// hashBefore is for who plants a fault.
@@ -37,7 +40,7 @@ type plot struct {
 
 func newPlot(t *testing.T) *plot {
 	p := &plot{
-		t: t, after: streams.CommandPlace{Offset: -1}, now: time.Unix(1_800_000_000, 0).UTC(),
+		t: t, era: 1, after: streams.CommandPlace{Offset: -1}, now: time.Unix(1_800_000_000, 0).UTC(),
 		positions: map[domain.Scope]uint64{}, versions: map[streams.StreamKey]uint64{}, hashes: map[streams.StreamKey][]byte{},
 	}
 	p.leads("w1")
@@ -91,12 +94,12 @@ func (p *plot) leads(writer string) {
 func (p *plot) claim(writer, kind string) {
 	p.lead++
 	p.writer = writer
-	l := codec.Lead{Kind: kind, Era: 1, Lead: p.lead, Writer: writer, At: p.now.Format(streams.TimeLayout)}
+	l := codec.Lead{Kind: kind, Era: p.era, Lead: p.lead, Writer: writer, At: p.now.Format(streams.TimeLayout)}
 	value, err := codec.EncodeLead(l)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.append("", kafka.LeadHeaders(streams.Mark{Sort: streams.Sort(kind), Era: 1, Lead: p.lead, Writer: writer}), value)
+	p.append("", kafka.LeadHeaders(streams.Mark{Sort: streams.Sort(kind), Era: p.era, Lead: p.lead, Writer: writer}), value)
 }
 
 // commit appends the commit of a request; each event is a stream and what it says.
@@ -110,8 +113,12 @@ func (p *plot) reject(scope domain.Scope, request, code string) *streams.Commit 
 
 func (p *plot) decide(scope domain.Scope, request string, no *domain.Rejection, events ...domain.Stream) *streams.Commit {
 	p.now = p.now.Add(time.Second)
+	next := p.after.Offset + 1
+	if p.after.Era != p.era { // of another topic of commands
+		next = 0
+	}
 	c := &streams.Commit{
-		Era: 1, Lead: p.lead, Writer: p.writer, CommandOffset: p.after.Offset + 1, After: p.after,
+		Era: p.era, Lead: p.lead, Writer: p.writer, CommandOffset: next, After: p.after,
 		Scope: scope, CommandID: streams.CommandID(scope, request), Fingerprint: []byte("f"),
 		DecidedAt: p.now.Format(streams.TimeLayout), Actor: json.RawMessage(`{"kind":"user"}`), Rejected: no,
 	}
@@ -163,7 +170,38 @@ func (p *plot) answer(c *streams.Commit) streams.Answer {
 	}
 }
 
-func (p *plot) log() *history.Log { return history.NewLog(1, p.records...) }
+func (p *plot) log() *history.Log {
+	l := history.NewLog(1, p.records...)
+	if p.commands != nil {
+		l.Commands = history.NewCommands(p.era, 1, p.commands...)
+	}
+	return l
+}
+
+// wish appends a command to the topic of commands.
+func (p *plot) wish(request string) *kgo.Record {
+	r := &kgo.Record{
+		Topic: "cairn.commands", Key: []byte(ann), Value: []byte("sealed"), Offset: int64(len(p.commands)),
+		Headers: kafka.CommandHeaders(ann, streams.CommandID(ann, request)),
+	}
+	p.commands = append(p.commands, r)
+	return r
+}
+
+// both appends a command and decides it.
+func (p *plot) both(request string) {
+	p.wish(request)
+	p.commit(ann, request, "tally-x")
+}
+
+// nobodys decides a command that names nobody, so many commands further on than the next.
+func (p *plot) nobodys(skipped int64) {
+	p.change = func(c *streams.Commit) { c.Scope, c.CommandID, c.CommandOffset = "", "", c.CommandOffset+skipped }
+	p.decide("", "", &domain.Rejection{Code: domain.CodeInternal, Reason: "no"})
+}
+
+// skips has the next commit decide a later command: so many between are repeats, or passed over.
+func (p *plot) skips(n int64) { p.change = func(c *streams.Commit) { c.CommandOffset += n } }
 
 // asked records a request that was answered at once.
 func asked(rec *history.Recorder, p *plot, request string, events ...domain.Stream) *streams.Commit {

@@ -103,7 +103,7 @@ func (c *check) commits() {
 		if e.Mark.After.Era == e.Mark.Era {
 			least = e.Mark.After.Offset + 1
 		}
-		if e.Mark.CommandOffset < least { // above it is well: a repeat appends nothing
+		if e.Mark.CommandOffset < least { // above it is well where those between are repeats: see commands
 			c.fault(InOrder, "partition %d, offset %d decides command %d of era %d, and %d is the least that is left", e.Partition, e.Offset, e.Mark.CommandOffset, e.Mark.Era, least)
 		}
 		if m := e.Commit; m.CommandID != "" || m.Scope != "" {

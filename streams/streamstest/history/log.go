@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -19,6 +20,8 @@ type Log struct {
 	Starts, Ends []int64
 	// Counted are what a reader must remember after each partition.
 	Counted []streams.Acceptance
+	// Commands are those that were there afterwards. Nil: nobody read them, and they are not judged.
+	Commands *Commands
 }
 
 // NewLog makes a Log of records, which are those of each partition in order.
@@ -61,7 +64,8 @@ func count(now streams.Acceptance, m streams.Mark) (streams.Acceptance, bool) {
 	return now, false
 }
 
-// Read reads all partitions of the log to the end that they have now, uncommitted and uncounted records too.
+// Read reads all partitions of the log to the end that they have now, uncommitted and uncounted records too, and then the
+// commands, so that every command that the log decides is among them unless it was trimmed.
 func Read(ctx context.Context, config kafka.Config) (*Log, error) {
 	n, topic := config.Topics.N(), config.Topics.Log()
 	all := append([]kgo.Opt{kgo.SeedBrokers(config.Seeds...), kgo.ClientID("cairn-history")}, config.Options...)
@@ -74,36 +78,47 @@ func Read(ctx context.Context, config kafka.Config) (*Log, error) {
 	}
 	defer client.Close()
 	l := NewLog(n)
-	if err := l.bounds(ctx, kadm.NewClient(client), topic); err != nil {
+	if l.Starts, l.Ends, err = bounds(ctx, client, topic, n); err != nil {
 		return nil, err
 	}
-	from, next := map[int32]kgo.Offset{}, make([]int64, n)
-	for p := range n {
-		next[p] = l.Starts[p]
-		if l.Starts[p] < l.Ends[p] {
-			from[p] = kgo.NewOffset().At(l.Starts[p])
+	if err := readTopic(ctx, client, topic, l.Starts, l.Ends, l.add); err != nil {
+		return nil, err
+	}
+	if l.Commands, err = readCommands(ctx, client, config.Topics); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// readTopic hands on the records of each partition from a start to an end.
+func readTopic(ctx context.Context, client *kgo.Client, topic string, starts, ends []int64, add func(*kgo.Record)) error {
+	from, next := map[int32]kgo.Offset{}, slices.Clone(starts)
+	for p := range starts {
+		if starts[p] < ends[p] {
+			from[int32(p)] = kgo.NewOffset().At(starts[p])
 		}
 	}
 	client.AddConsumePartitions(map[string]map[int32]kgo.Offset{topic: from})
-	for !reached(next, l.Ends) {
+	defer client.PurgeTopicsFromConsuming(topic)
+	for !reached(next, ends) {
 		fetches := client.PollFetches(ctx)
 		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("history: reading %s: %w, at %v of %v", topic, err, next, l.Ends)
+			return fmt.Errorf("history: reading %s: %w, at %v of %v", topic, err, next, ends)
 		}
 		if err := fetches.Err0(); err != nil {
-			return nil, fmt.Errorf("history: reading %s: %w", topic, err)
+			return fmt.Errorf("history: reading %s: %w", topic, err)
 		}
 		for _, e := range fetches.Errors() {
-			return nil, fmt.Errorf("history: reading partition %d of %s: %w", e.Partition, topic, e.Err)
+			return fmt.Errorf("history: reading partition %d of %s: %w", e.Partition, topic, e.Err)
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
 			next[r.Partition] = r.Offset + 1
-			if r.Offset < l.Ends[r.Partition] {
-				l.add(r)
+			if r.Offset < ends[r.Partition] {
+				add(r)
 			}
 		})
 	}
-	return l, nil
+	return nil
 }
 
 func reached(next, ends []int64) bool {
@@ -115,30 +130,32 @@ func reached(next, ends []int64) bool {
 	return true
 }
 
-func (l *Log) bounds(ctx context.Context, admin *kadm.Client, topic string) error {
+// bounds are the offsets of each partition's first record that is kept, and after its last.
+func bounds(ctx context.Context, client *kgo.Client, topic string, n int32) (from, to []int64, err error) {
+	admin := kadm.NewClient(client)
 	starts, err := admin.ListStartOffsets(ctx, topic)
 	if err == nil {
 		err = starts.Error()
 	}
 	if err != nil {
-		return fmt.Errorf("history: start of %s: %w", topic, err)
+		return nil, nil, fmt.Errorf("history: start of %s: %w", topic, err)
 	}
 	ends, err := admin.ListEndOffsets(ctx, topic)
 	if err == nil {
 		err = ends.Error()
 	}
 	if err != nil {
-		return fmt.Errorf("history: end of %s: %w", topic, err)
+		return nil, nil, fmt.Errorf("history: end of %s: %w", topic, err)
 	}
-	for p := range l.Partitions {
-		start, ok := starts.Lookup(topic, int32(p))
-		end, also := ends.Lookup(topic, int32(p))
+	for p := range n {
+		start, ok := starts.Lookup(topic, p)
+		end, also := ends.Lookup(topic, p)
 		if !ok || !also {
-			return fmt.Errorf("history: %s has no partition %d", topic, p)
+			return nil, nil, fmt.Errorf("history: %s has no partition %d", topic, p)
 		}
-		l.Starts[p], l.Ends[p] = start.Offset, end.Offset
+		from, to = append(from, start.Offset), append(to, end.Offset)
 	}
-	return nil
+	return from, to, nil
 }
 
 // each hands on the commits that count, partition by partition, until yield says no.

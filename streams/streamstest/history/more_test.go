@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -243,6 +245,7 @@ func TestReadReadsTheWholeLog(t *testing.T) {
 	defer cancel()
 	p := newPlot(t)
 	for i := range 300 {
+		p.wish(string(rune('a' + i)))
 		p.commit(ann, string(rune('a'+i)), "tally-x", "tally-y")
 	}
 	client, err := kgo.NewClient(kgo.SeedBrokers(config.Seeds...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
@@ -251,10 +254,11 @@ func TestReadReadsTheWholeLog(t *testing.T) {
 	}
 	defer client.Close()
 	at := kafka.PartitionOf(ann, 3)
-	for _, r := range p.records {
+	all := slices.Concat(p.records, p.commands)
+	for _, r := range all {
 		r.Partition = at
 	}
-	if err := client.ProduceSync(ctx, p.records...).FirstErr(); err != nil {
+	if err := client.ProduceSync(ctx, all...).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
 	var logs []*history.Log
@@ -264,10 +268,15 @@ func TestReadReadsTheWholeLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		logs = append(logs, l)
+		var trimmed kadm.Offsets
+		trimmed.AddOffset(config.Topics.Commands(), at, 299, -1)
+		if _, err := kadm.NewClient(client).DeleteRecords(ctx, trimmed); err != nil {
+			t.Fatal(err)
+		}
 	}
 	v := history.Check(history.Evidence{Logs: logs})
 	found(t, v)
-	if v.Commits != 300 || v.Events != 600 || logs[0].Ends[at] != 301 {
+	if v.Commits != 300 || v.Events != 600 || logs[0].Ends[at] != 301 || v.Commands != 300 || len(logs[1].Commands.Partitions[at]) != 1 {
 		t.Fatal(v.Table())
 	}
 }
