@@ -6,10 +6,12 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
+	"github.com/cairnhq/cairn/cmd/chaos/faults"
 	"github.com/cairnhq/cairn/cmd/chaos/load"
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/streamstest/history"
@@ -26,6 +28,7 @@ type report struct {
 	Laws    map[string]int  `json:"laws"`
 	Ended   []string        `json:"ended_by_themselves,omitempty"`
 	Notes   map[string]int  `json:"notes,omitempty"`
+	Missed  []string        `json:"no_time_for,omitempty"`
 	Faults  []string        `json:"broken,omitempty"`
 
 	unhealed error
@@ -71,6 +74,15 @@ func (r *report) add(name string, hits int, s span) {
 	}
 	r.Rows[i].Injections += hits
 	r.Rows[i].spans = append(r.Rows[i].spans, s)
+}
+
+// missed names the faults that had no turn.
+func (r *report) missed(all []faults.Fault) {
+	for _, f := range all {
+		if !slices.ContainsFunc(r.Rows, func(w *row) bool { return w.Name == f.Name }) {
+			r.Missed = append(r.Missed, f.Name)
+		}
+	}
 }
 
 // count fills the rows by what clients were told and what the log has.
@@ -124,6 +136,9 @@ func (r *report) table(out io.Writer) {
 	}
 	for _, text := range slices.Sorted(maps.Keys(r.Notes)) {
 		fmt.Fprintf(out, "note: %d times: %s\n", r.Notes[text], text)
+	}
+	if len(r.Missed) > 0 {
+		fmt.Fprintln(out, "note: there was no time for:", strings.Join(r.Missed, ", "))
 	}
 	fmt.Fprintf(out, "seed %d, %d brokers, %.0f s\n", r.Seed, r.Brokers, r.Seconds)
 	if len(r.Faults) == 0 {

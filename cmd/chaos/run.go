@@ -24,11 +24,11 @@ import (
 
 // runCmd is one run.
 type runCmd struct {
-	Seconds int    `help:"How long; each fault comes once at least, whatever this says." default:"600"`
+	Seconds int    `help:"How long faults are injected. None begins that would last longer; one of each kind comes first." default:"600"`
 	Seed    uint64 `help:"Of every choice the run makes. 0: drawn, and printed."`
 	Fault   string `help:"Only the faults whose names contain this. 'each role every' is the one of killing one process of each role again and again."`
-	Sample  bool   `help:"Each fault in one step, stops of 5 s: about three minutes."`
-	Brokers int    `help:"1 or 3." default:"3" enum:"1,3"`
+	Sample  bool   `help:"Each fault in one step, however long that takes, and stops of 5 s: about three minutes."`
+	Brokers int    `help:"1 or 3. 0: 3, or 1 for a sample." default:"0" enum:"0,1,3"`
 	Every   int    `help:"Seconds between the kills of one process of each role." default:"20"`
 	Cairn   string `help:"The program to run. Empty: built from this checkout."`
 	Tags    string `help:"Build tags of the program that is built."`
@@ -40,6 +40,12 @@ type runCmd struct {
 func (c *runCmd) Run(ctx context.Context) error {
 	if c.Seed == 0 {
 		c.Seed = rand.Uint64()>>33 + 1 //nolint:gosec // no secret
+	}
+	if c.Brokers == 0 {
+		c.Brokers = 3
+		if c.Sample {
+			c.Brokers = 1
+		}
 	}
 	log := slog.New(tint.NewTextHandler(os.Stderr, &tint.Options{TimeFormat: "15:04:05.000", NoColor: true}))
 	dir, err := os.MkdirTemp("", "cairn-chaos-")
@@ -130,42 +136,6 @@ func (c *runCmd) run(ctx context.Context, dir string, log *slog.Logger) (_ *repo
 	rest()
 	loading.Wait()
 	return r, judge(ctx, m, l, recorder, r, log)
-}
-
-// injure injects faults: each once, then others for as long as there is time.
-func (c *runCmd) injure(ctx context.Context, ring *faults.Ring, m *models, r *report) error {
-	deadline := time.Now().Add(time.Duration(c.Seconds) * time.Second)
-	round := c.chosen()
-	if len(round) == 0 {
-		return fmt.Errorf("no fault has %q in its name: see `chaos list`", c.Fault)
-	}
-	r.quiet(ctx, 3*time.Second)
-	done := 0
-	for first := true; ctx.Err() == nil; first = false {
-		ring.Rand.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
-		for _, f := range round {
-			for _, step := range f.Steps {
-				if !first && time.Now().After(deadline) {
-					return nil
-				}
-				from := time.Now()
-				hits, err := step(ctx, ring)
-				if err != nil {
-					return fmt.Errorf("%s: %w", f.Name, err)
-				}
-				r.add(f.Name, hits, span{from, time.Now()})
-			}
-			if done++; len(m.taken) < dumps && done >= (len(m.taken)+1)*len(round)/(dumps+1) {
-				if err := m.take(ctx, "after "+f.Name); err != nil {
-					return err
-				}
-			}
-		}
-		if c.Sample || time.Now().After(deadline) {
-			return nil
-		}
-	}
-	return ctx.Err()
 }
 
 // chosen are the faults of this run.

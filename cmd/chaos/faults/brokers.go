@@ -18,14 +18,14 @@ func brokers(extent Extent) []Fault {
 		{Name: "broker restarted in good order", Steps: []Step{func(ctx context.Context, r *Ring) (int, error) {
 			return r.broker(ctx, r.Stage.Kafka.Stop, 0)
 		}}},
-		{Name: "one of the brokers lost for " + seconds(away), Steps: []Step{func(ctx context.Context, r *Ring) (int, error) {
+		{Name: "one of the brokers lost for " + seconds(away), Long: away, Steps: []Step{func(ctx context.Context, r *Ring) (int, error) {
 			return r.broker(ctx, r.Stage.Kafka.Kill, away)
 		}}},
 	}
 	if extent == Sample {
 		return all[1:]
 	}
-	return append(all, Fault{Name: "SIGSTOP 15 s broker", Steps: []Step{func(ctx context.Context, r *Ring) (int, error) {
+	return append(all, Fault{Name: "SIGSTOP 15 s broker", Long: 15 * time.Second, Steps: []Step{func(ctx context.Context, r *Ring) (int, error) {
 		n := 1 + r.Rand.IntN(r.Stage.Brokers)
 		r.Log.Info("SIGSTOP", "broker", n)
 		if err := r.Stage.Kafka.Pause(n); err != nil {

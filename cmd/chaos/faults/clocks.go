@@ -17,7 +17,7 @@ func clocks(extent Extent) []Fault {
 	if extent == Sample {
 		long = 3 * time.Second
 	}
-	all := []Fault{{Name: "database clock +1 h and back", Steps: []Step{func(ctx context.Context, r *Ring) (int, error) {
+	all := []Fault{{Name: "database clock +1 h and back", Long: long, Steps: []Step{func(ctx context.Context, r *Ring) (int, error) {
 		return r.jump(ctx, long)
 	}}}}
 	roles := []string{"writer"}
@@ -25,7 +25,7 @@ func clocks(extent Extent) []Fault {
 		roles = stage.Roles()
 	}
 	for _, role := range roles {
-		all = append(all, Fault{Name: "process clock +1 h and back " + role, Steps: []Step{func(ctx context.Context, r *Ring) (int, error) {
+		all = append(all, Fault{Name: "process clock +1 h and back " + role, Kind: "process clock +1 h and back", Long: 2 * long, Steps: []Step{func(ctx context.Context, r *Ring) (int, error) {
 			return r.skew(ctx, r.victim(role), long)
 		}}})
 	}

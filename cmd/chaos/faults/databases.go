@@ -40,7 +40,7 @@ func databases(extent Extent) []Fault {
 			r.Log.Info("silence connections to Postgres", "connections", n)
 			return n, r.healed(ctx)
 		}}},
-		{Name: "Postgres restored to an older state", Steps: []Step{func(ctx context.Context, r *Ring) (int, error) {
+		{Name: "Postgres restored to an older state", Long: between, Steps: []Step{func(ctx context.Context, r *Ring) (int, error) {
 			r.Log.Info("save Postgres")
 			if err := r.Stage.Database.Save(ctx); err != nil {
 				return 0, err

@@ -22,9 +22,13 @@ type Ring struct {
 // Fault is one way to injure the ring.
 type Fault struct {
 	Name string
+	// Kind is what it has in common with faults that differ in their victim only. Empty: nothing.
+	Kind string
+	// Long is how long it lasts at least, without healing.
+	Long time.Duration
 	// Steps are its injections, each of which returns when the ring has healed.
 	Steps []Step
-	// Apart says that it takes long, and belongs in a run only where there is time for it, or where it is asked for.
+	// Apart says that it is a run of its own, and belongs in one only where it is asked for.
 	Apart bool
 }
 
@@ -56,7 +60,7 @@ func All(extent Extent) []Fault {
 		}
 		all = append(all, stopsOfEach(time.Minute))
 		for _, role := range stage.Roles() {
-			all = append(all, apart(stops(role, time.Minute)))
+			all = append(all, stops(role, time.Minute))
 		}
 	}
 	all = append(all, brokers(extent)...)
@@ -64,11 +68,6 @@ func All(extent Extent) []Fault {
 	all = append(all, sockets(extent)...)
 	all = append(all, clocks(extent)...)
 	return append(all, duplicates(extent), rolling(extent))
-}
-
-func apart(f Fault) Fault {
-	f.Apart = true
-	return f
 }
 
 // healWithin is how long the ring may take to be whole again after an injection.

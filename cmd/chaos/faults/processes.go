@@ -9,7 +9,7 @@ import (
 
 // kills ends a process of a role at once, at each step of a run.
 func kills(role string, extent Extent) Fault {
-	f := Fault{Name: "kill -9 " + role}
+	f := Fault{Name: "kill -9 " + role, Kind: "kill -9"}
 	if extent == Sample {
 		f.Steps = []Step{func(ctx context.Context, r *Ring) (int, error) {
 			all := moments()
@@ -42,7 +42,7 @@ func (r *Ring) kill(ctx context.Context, role string, m moment) error {
 // stops has a process of a role hear and do nothing for a while, from a step of a run on, and then go on as if no time had
 // passed.
 func stops(role string, d time.Duration) Fault {
-	return Fault{Name: "SIGSTOP " + seconds(d) + " " + role, Steps: []Step{func(ctx context.Context, r *Ring) (int, error) {
+	return Fault{Name: "SIGSTOP " + seconds(d) + " " + role, Kind: "SIGSTOP " + seconds(d), Long: d, Steps: []Step{func(ctx context.Context, r *Ring) (int, error) {
 		all := moments()
 		m := all[r.Rand.IntN(len(all))]
 		p := r.victim(role)
@@ -53,7 +53,7 @@ func stops(role string, d time.Duration) Fault {
 
 // stopsOfEach does that to one of each role at once.
 func stopsOfEach(d time.Duration) Fault {
-	return Fault{Name: "SIGSTOP " + seconds(d) + " one of each role", Steps: []Step{func(ctx context.Context, r *Ring) (int, error) {
+	return Fault{Name: "SIGSTOP " + seconds(d) + " one of each role", Kind: "SIGSTOP " + seconds(d), Long: d, Steps: []Step{func(ctx context.Context, r *Ring) (int, error) {
 		var victims []*stage.Process
 		for _, role := range stage.Roles() {
 			victims = append(victims, r.victim(role))
@@ -96,7 +96,7 @@ func (r *Ring) stop(ctx context.Context, m moment, d time.Duration, victims ...*
 
 // KillsOfEach kills one of each role every so often, for as long as ctx lasts.
 func KillsOfEach(every time.Duration) Fault {
-	return Fault{Name: "kill -9 one of each role every " + seconds(every), Apart: true, Steps: []Step{func(ctx context.Context, r *Ring) (int, error) {
+	return Fault{Name: "kill -9 one of each role every " + seconds(every), Apart: true, Long: every, Steps: []Step{func(ctx context.Context, r *Ring) (int, error) {
 		began := time.Now()
 		var victims []*stage.Process
 		for _, role := range stage.Roles() {
@@ -123,7 +123,7 @@ func KillsOfEach(every time.Duration) Fault {
 
 // rolling ends and starts each process in turn, in good order, as a new release is rolled out.
 func rolling(extent Extent) Fault {
-	return Fault{Name: "rolling restart", Steps: []Step{func(ctx context.Context, r *Ring) (int, error) {
+	return Fault{Name: "rolling restart", Long: 20 * time.Second, Steps: []Step{func(ctx context.Context, r *Ring) (int, error) {
 		n := 0
 		for _, p := range r.Stage.Processes {
 			if extent == Sample && p.Index > 1 {

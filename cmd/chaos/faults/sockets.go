@@ -13,7 +13,7 @@ func sockets(extent Extent) []Fault {
 			r.Log.Info("cut the clients' connections", "connections", n)
 			return n, r.healed(ctx)
 		})},
-		{Name: "client sockets half-open, devices leave", Steps: repeat(times(extent, 2), func(ctx context.Context, r *Ring) (int, error) {
+		{Name: "client sockets half-open, devices leave", Long: 3 * time.Second, Steps: repeat(times(extent, 2), func(ctx context.Context, r *Ring) (int, error) {
 			n := r.Stage.API.Silence() + r.Stage.Gate.Silence()
 			r.Log.Info("silence the clients' connections; after a while devices come by others", "connections", n)
 			if err := wait(ctx, 3*time.Second); err != nil {
@@ -26,7 +26,7 @@ func sockets(extent Extent) []Fault {
 	if extent == Sample {
 		return all
 	}
-	return append(all, Fault{Name: "client sockets half-open, both ends must notice", Steps: []Step{func(ctx context.Context, r *Ring) (int, error) {
+	return append(all, Fault{Name: "client sockets half-open, both ends must notice", Long: noticed, Steps: []Step{func(ctx context.Context, r *Ring) (int, error) {
 		n := r.Stage.API.Silence() + r.Stage.Gate.Silence()
 		r.Log.Info("silence the clients' connections", "connections", n)
 		if err := wait(ctx, noticed); err != nil {
@@ -45,7 +45,7 @@ func duplicates(extent Extent) Fault {
 	if extent == Sample {
 		long = 4 * time.Second
 	}
-	return Fault{Name: "duplicated and reordered requests", Steps: []Step{func(ctx context.Context, r *Ring) (int, error) {
+	return Fault{Name: "duplicated and reordered requests", Long: long, Steps: []Step{func(ctx context.Context, r *Ring) (int, error) {
 		before := r.Load.Repeated()
 		r.Load.Mischief(1)
 		defer r.Load.Mischief(0)
