@@ -67,10 +67,24 @@ func Up(ctx context.Context, dsn string, which Database) error {
 	if err != nil || newer {
 		return err
 	}
+	if err := renumber(ctx, db); err != nil {
+		return fmt.Errorf("migrations: %s: %w", which.Name(), err)
+	}
 	if _, err := provider.Up(ctx); err != nil {
 		return fmt.Errorf("migrations: %s: %w", which.Name(), err)
 	}
 	return leaveWayBack(ctx, db, which)
+}
+
+// renumber lets the numbers of the list of migrations go on after the last one. They start anew after a crash of a Postgres
+// that logs as little as it may (wal_level = minimal): it does not log the numbers that the transaction took which made the
+// list, and the next 31 not either. Every migration since would else fail, and with it the start.
+func renumber(ctx context.Context, db *sql.DB) error {
+	if _, err := db.ExecContext(ctx, `SELECT setval('cairn_migrations_id_seq', last) FROM (SELECT max(id) AS last FROM cairn_migrations) AS list
+		WHERE last > (SELECT last_value FROM cairn_migrations_id_seq)`); err != nil {
+		return fmt.Errorf("the numbers of the list of migrations: %w", err)
+	}
+	return nil
 }
 
 const wayBack = "cairn programs from migration %d on can use this database"

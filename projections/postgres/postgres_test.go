@@ -65,13 +65,20 @@ func pid(t *testing.T, dir string) int {
 	return n
 }
 
-// TestAKilledServerComesBackWithItsData: kill -9 of the postmaster, under supervision.
+// TestAKilledServerComesBackWithItsData: kill -9 of the postmaster, under supervision. The next migration can be entered
+// then: the numbers of their list would begin anew.
 func TestAKilledServerComesBackWithItsData(t *testing.T) {
 	dir := pgtest.Dir(t)
 	c := start(t, dir)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
+	migrate := func() {
+		if err := migrations.Up(t.Context(), c.DSN(migrations.Read.Name()), migrations.Read); err != nil {
+			t.Fatal(err)
+		}
+	}
+	migrate()
 	exec(t, c, "CREATE TABLE kept (n int); INSERT INTO kept VALUES (7)")
 	old := pid(t, dir)
 	if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
@@ -96,6 +103,8 @@ func TestAKilledServerComesBackWithItsData(t *testing.T) {
 		case <-tick.C:
 		}
 	}
+	migrate()
+	exec(t, c, "INSERT INTO cairn_migrations (version_id, is_applied) VALUES (99999, true)")
 	cancel()
 	if err := <-done; err != nil {
 		t.Fatal(err)
