@@ -135,17 +135,23 @@ func rejection(r *domain.Rejection) error {
 	return r
 }
 
-// judge lets the checker look at the log and at what was heard.
+// judge lets the checker look at the log, at the commands and at what was heard.
 func (s *stage) judge() history.Verdict {
 	s.Helper()
-	var logs []*history.Log
-	for range 2 {
-		log, err := history.Read(s.Context(), s.config)
-		if err != nil {
-			s.Fatal(err)
-		}
-		logs = append(logs, log)
+	return s.verdict(s.read(), s.read())
+}
+
+func (s *stage) read() *history.Log {
+	s.Helper()
+	log, err := history.Read(s.Context(), s.config)
+	if err != nil {
+		s.Fatal(err)
 	}
+	return log
+}
+
+func (s *stage) verdict(logs ...*history.Log) history.Verdict {
+	s.Helper()
 	verdict := history.Check(history.Evidence{
 		History: s.rec, Logs: logs, Invoked: func(*streams.Commit) bool { return false },
 	})
