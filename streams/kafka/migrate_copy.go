@@ -185,7 +185,7 @@ func (c *copying) part(ctx context.Context, o *old, upTo int64) error {
 
 // commit copies one.
 func (c *copying) commit(ctx context.Context, r *kgo.Record, mark streams.Mark, o *old) error {
-	commit, void := voidedCommit(r, mark), o.voided[r.Offset]
+	commit, void := VoidedCommit(r, mark), o.voided[r.Offset]
 	if !void {
 		whole, err := decodeCounted(r, mark)
 		if err != nil {

@@ -144,7 +144,7 @@ func (t *Tailer) Tail(ctx context.Context, partition int32, from streams.Checkpo
 			}
 			var commit *streams.Commit
 			if voided[r.Offset] {
-				commit = voidedCommit(r, mark)
+				commit = VoidedCommit(r, mark)
 				watch.forget(commit.Scope)
 			} else {
 				var defect *Defect
@@ -288,8 +288,8 @@ func decodeCounted(r *kgo.Record, mark streams.Mark) (*streams.Commit, error) {
 	return &commit, nil
 }
 
-// voidedCommit is a counted record without events, as one that was voided counts: its body may be anything.
-func voidedCommit(r *kgo.Record, mark streams.Mark) *streams.Commit {
+// VoidedCommit is a counted record without events, as one that was voided counts, for every reader: its body may be anything.
+func VoidedCommit(r *kgo.Record, mark streams.Mark) *streams.Commit {
 	commit := &streams.Commit{
 		Era: mark.Era, Lead: mark.Lead, Writer: mark.Writer, CommandOffset: mark.CommandOffset, After: mark.After,
 		Place: streams.Place{Partition: r.Partition, Offset: r.Offset},

@@ -47,7 +47,7 @@ func (c Config) CountedAt(ctx context.Context, partition int32, offset int64) (*
 			case r.Offset > offset, !counts, mark.Sort != streams.SortCommit:
 				return nil, fmt.Errorf("the record at offset %d is no commit that counts: every reader steps over it already", offset)
 			default:
-				return voidedCommit(r, mark), nil
+				return VoidedCommit(r, mark), nil
 			}
 		}
 	}

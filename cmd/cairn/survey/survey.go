@@ -104,6 +104,10 @@ func (l *Log) Add(r *kgo.Record) *streams.Commit {
 	if !counts || mark.Sort != streams.SortCommit {
 		return nil
 	}
+	if l.voided[Place{r.Partition, r.Offset}] {
+		l.Commits++
+		return kafka.VoidedCommit(r, mark)
+	}
 	commit, err := codec.DecodeCommit(r.Value)
 	switch {
 	case err != nil:
@@ -117,9 +121,6 @@ func (l *Log) Add(r *kgo.Record) *streams.Commit {
 	l.Commits++
 	if commit.Rejected != nil {
 		l.Rejections++
-	}
-	if l.voided[Place{r.Partition, r.Offset}] {
-		commit.Events, commit.Rejected = nil, nil
 	}
 	for _, e := range commit.Events {
 		l.event(r, e)
