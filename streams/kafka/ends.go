@@ -181,10 +181,10 @@ func unwrapped(err error) error {
 	return err
 }
 
-// served waits until every broker that answers knows the topics, with a leader for each partition, and answers how many
+// Served waits until every broker that answers knows the topics, with a leader for each partition, and answers how many
 // partitions each has. A cluster tells its brokers of a new topic one after the other: without this the next request may
 // meet one that has not heard of it.
-func served(ctx context.Context, client *kgo.Client, topics ...string) (map[string]int32, error) {
+func Served(ctx context.Context, client *kgo.Client, topics ...string) (map[string]int32, error) {
 	ctx, cancel := context.WithTimeout(ctx, servedWithin)
 	defer cancel()
 	partitions := map[string]int32{}

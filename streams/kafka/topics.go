@@ -122,7 +122,7 @@ func (t Topics) ensure(ctx context.Context, client *kgo.Client, ephemeral bool) 
 		return err
 	}
 	names := slices.Sorted(maps.Keys(want))
-	partitions, err := served(ctx, client, names...)
+	partitions, err := Served(ctx, client, names...)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/cairnhq/cairn/streams/kafka"
 )
 
 // Subscriber implements message.Subscriber and message.SubscribeInitializer. A message that is not taken
@@ -39,7 +41,8 @@ func NewSubscriber(config Config) (*Subscriber, error) {
 	return s, nil
 }
 
-// SubscribeInitialize makes the topic if it is missing.
+// SubscribeInitialize makes the topic if it is missing, and returns when it is served: who publishes to it next may ask
+// a broker that would else not have heard of it.
 func (s *Subscriber) SubscribeInitialize(topic string) error {
 	client, err := s.config.client()
 	if err != nil {
@@ -48,6 +51,9 @@ func (s *Subscriber) SubscribeInitialize(topic string) error {
 	defer client.Close()
 	_, err = kadm.NewClient(client).CreateTopic(s.life, s.config.Partitions, s.config.Replication, nil, topic)
 	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+		return fmt.Errorf("pubsub: make topic %s: %w", topic, err)
+	}
+	if _, err := kafka.Served(s.life, client, topic); err != nil {
 		return fmt.Errorf("pubsub: make topic %s: %w", topic, err)
 	}
 	return nil
