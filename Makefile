@@ -11,7 +11,7 @@ LINT      := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2
 DATA      ?= $(CURDIR)/.cairn
 export CGO_ENABLED ?= 0
 
-.PHONY: chaos-files chaos-schedules contract help setup build run test test-kafka test-peers negative fuzz chaos chaos-sample check fmt vet lint race wire generated bench clean
+.PHONY: chaos-brokers chaos-files chaos-schedules contract help setup build run test test-kafka test-peers negative fuzz chaos chaos-sample check fmt vet lint race wire generated bench clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -29,15 +29,25 @@ test: setup build ## Runs the tests
 	@$(POSTGRES) $(GOTESTSUM) --format pkgname --hide-summary=skipped -- -count=1 -p 2 ./...
 
 # What needs a broker, on a cluster that is there, and what starts, kills and pauses brokers of its own.
-KAFKA_SUITES := ./streams/kafka ./streams/kafkatest ./streams/pubsub ./handlers/rest ./handlers/live ./handlers/policies
-KAFKA_OWN    := ./streams/kafka ./streams/kafkatest
+# What uses a broker, for one of Kafka's brokers; what of it three brokers answer otherwise; and processes of their own. What
+# runs in virtual time, or for the embedded broker only, is left to `make test`.
+KAFKA_ONE   := ./streams/kafka ./streams/kafkatest ./streams/pubsub ./streams/feed ./handlers/rest ./handlers/live ./cmd/cairn/backup
+KAFKA_THREE := ./streams/kafka ./streams/kafkatest ./handlers/rest
+KAFKA_E2E   := ^(TestRolesInProcessesOfTheirOwn|TestACairnMovesToOtherBrokersAndToMorePartitions|TestARunThatWaitsGoesOnWhenItsDeviceComes)$$
+NOT_KAFKA   := ^Fuzz|^TestKafka|UnderChaos$$|^TestReplayFromAnyCheckpoint|^TestDecidingCosts|^TestAKilledProcess
+KAFKA_TEST  := $(GOTESTSUM) --format pkgname --hide-summary=skipped -- -count=1 -timeout 15m -tags kafka
 
-test-kafka: setup build ## Runs the suites that need a broker on real Kafka, one broker and three, and what only it can show (fetches it)
+test-kafka: setup build ## Runs what uses a broker on real Kafka, one broker and three, and what only it can show (fetches it)
 	@bash deploy/setup.sh kafka && bash deploy/kafka-test.sh
-	@for brokers in 1 3; do echo "$$brokers of Kafka's brokers"; \
-	  $(POSTGRES) $(KAFKA) -brokers $$brokers bash -c '$(GOTESTSUM) --format pkgname --hide-summary=skipped -- -count=1 -p 2 $(KAFKA_SUITES) && \
-	    $(GOTESTSUM) --format pkgname --hide-summary=skipped -- -count=1 -run "InProcessesOfTheirOwn" ./cmd/cairn/e2e' || exit 1; done
-	@$(GOTESTSUM) --format pkgname --hide-summary=skipped -- -count=1 -p 1 -timeout 15m -tags kafka -run '^TestKafka' $(KAFKA_OWN)
+	@echo "one of Kafka's brokers"; $(POSTGRES) $(KAFKA) -brokers 1 bash -c '$(KAFKA_TEST) -p 2 -skip "$(NOT_KAFKA)" $(KAFKA_ONE) && \
+	  $(KAFKA_TEST) -run "$(KAFKA_E2E)" ./cmd/cairn/e2e'
+	@echo "three of Kafka's brokers"; $(POSTGRES) $(KAFKA) -brokers 3 bash -c '$(KAFKA_TEST) -p 2 -skip "$(NOT_KAFKA)|^TestMigrate" $(KAFKA_THREE) && \
+	  $(KAFKA_TEST) -run "^TestRolesInProcessesOfTheirOwn$$" ./cmd/cairn/e2e'
+	@echo "brokers that come and go"; $(KAFKA_TEST) -p 1 -run "^TestKafka" ./streams/kafka ./streams/kafkatest
+
+chaos-brokers: setup ## Kills, stops and pauses each of three of Kafka's brokers under load, and two at once
+	@bash deploy/setup.sh kafka && bash deploy/kafka-test.sh
+	@CAIRN_BROKER_FAULTS=all $(GO) test ./streams/kafka -count=1 -v -timeout 30m -tags kafka -run '^TestKafkaBrokersComeAndGo$$'
 
 test-peers: setup ## Runs a conversation, and reads its feeds, with software that is not ours (needs Node 20)
 	@bash deploy/setup.sh peers

@@ -23,10 +23,10 @@ import (
 	judge "github.com/cairnhq/cairn/streams/streamstest/history"
 )
 
-// theatre is a cluster of real Kafka for one test, with writers, an asker and people who ask without pause.
+// theatre is topics on real Kafka for one test, with writers, an asker and people who ask without pause.
 type theatre struct {
 	t       *testing.T
-	cluster *kafkatest.Cluster
+	cluster *kafkatest.Cluster // nil: it is shared
 	config  kafka.Config
 	states  *memory.States
 	keys    *memory.Keys
@@ -38,13 +38,14 @@ type theatre struct {
 	longest  []time.Duration
 }
 
-func newTheatre(t *testing.T, brokers int, partitions int32) *theatre {
+// newTheatre starts three brokers of its own, which may be hurt.
+func newTheatre(t *testing.T, partitions int32) *theatre {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	// A dead broker is noticed sooner than a deployment would: the test is not about that figure.
 	quick := map[string]string{"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
-	c, err := kafkatest.Start(ctx, kafkatest.Config{Dir: t.TempDir(), Brokers: brokers, Properties: quick})
+	c, err := kafkatest.Start(ctx, kafkatest.Config{Dir: t.TempDir(), Brokers: 3, Properties: quick})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,10 +54,19 @@ func newTheatre(t *testing.T, brokers int, partitions int32) *theatre {
 			t.Error(err)
 		}
 	})
+	s := newTheatreOn(t, kafka.Config{Seeds: c.Seeds(), Topics: kafka.Topics{Partitions: partitions, Replication: 3}})
+	s.cluster = c
+	return s
+}
+
+// newTheatreOn is a theatre on brokers that others use, too.
+func newTheatreOn(t *testing.T, config kafka.Config) *theatre {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
 	s := &theatre{
-		t: t, cluster: c, states: memory.NewStates(), keys: memory.NewKeys(), history: judge.New(),
-		config:   kafka.Config{Seeds: c.Seeds(), Topics: kafka.Topics{Partitions: partitions, Replication: int16(brokers)}},
-		answered: make([]time.Time, partitions), longest: make([]time.Duration, partitions),
+		t: t, config: config, states: memory.NewStates(), keys: memory.NewKeys(), history: judge.New(),
+		answered: make([]time.Time, config.Topics.N()), longest: make([]time.Duration, config.Topics.N()),
 	}
 	if os.Getenv("CAIRN_TEST_LOG") != "" {
 		s.config.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -64,6 +74,7 @@ func newTheatre(t *testing.T, brokers int, partitions int32) *theatre {
 	if err := s.config.Ensure(ctx); err != nil {
 		t.Fatal(err)
 	}
+	var err error
 	if s.ask, err = kafka.NewAsker(kafka.AskerConfig{Config: s.config, Schema: release(t, 1, 1), Keys: s.keys, States: s.states}); err != nil {
 		t.Fatal(err)
 	}
