@@ -43,7 +43,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return &world{t: t, log: logtest.New(2), places: places.New(pgtest.Read(t), nil), begins: map[string]int64{}, tries: 3}
+	return &world{t: t, log: logtest.New(2), places: places.New(pgtest.Read(t), 1, nil), begins: map[string]int64{}, tries: 3}
 }
 
 // PolicyBegin implements policies.Begins.
@@ -188,7 +188,7 @@ func TestALostPlaceRepeatsUnderTheSameIDs(t *testing.T) {
 	w.seen("a", "b")
 	w.until("a and b", func() bool { return w.devices() == "a b" })
 	stop()
-	w.places = places.New(pgtest.Read(t), nil) // another database
+	w.places = places.New(pgtest.Read(t), 1, nil) // another database
 	defer w.run()()
 	w.until("both again", func() bool { return w.devices() == "a b a b" })
 	if w.asked[0].ID != w.asked[2].ID || w.asked[1].ID != w.asked[3].ID || w.asked[0].ID == w.asked[1].ID {

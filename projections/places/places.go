@@ -7,27 +7,29 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/cairnhq/cairn/streams"
 )
 
+// ErrMigrated is the answer to a process that would keep a place in the log of an era that is over.
+var ErrMigrated = errors.New("the log was migrated: end this process")
+
 // Places reads and moves them.
 type Places struct {
 	pool *pgxpool.Pool
+	era  int
 	log  *slog.Logger
 }
 
-// New is the places of a database of read models. A nil log says nothing.
-func New(pool *pgxpool.Pool, log *slog.Logger) *Places {
+// New is the places, in the log of an era, of a database of read models. A nil log says nothing.
+func New(pool *pgxpool.Pool, era int, log *slog.Logger) *Places {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Places{pool: pool, log: log}
+	return &Places{pool: pool, era: era, log: log}
 }
 
 const fields = `next_offset, era, lead, writer, closed, after_era, command_offset`
@@ -37,9 +39,10 @@ func targets(c *streams.Checkpoint) []any {
 	return []any{&c.Next, &a.Era, &a.Lead, &a.Writer, &a.Closed, &a.After.Era, &a.After.Offset}
 }
 
-// Load is where a policy goes on in a partition; ok is false where it has no place.
+// Load is where a policy goes on in a partition; ok is false where it has no place in this era's log.
 func (p *Places) Load(ctx context.Context, policy string, partition int32) (at streams.Checkpoint, ok bool, err error) {
-	err = p.pool.QueryRow(ctx, `SELECT `+fields+` FROM policy_places WHERE policy = $1 AND partition = $2`, policy, partition).Scan(targets(&at)...)
+	err = p.pool.QueryRow(ctx, `SELECT `+fields+` FROM policy_places WHERE policy = $1 AND partition = $2 AND log_era = $3`,
+		policy, partition, p.era).Scan(targets(&at)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return streams.Checkpoint{}, false, nil
 	}
@@ -49,80 +52,26 @@ func (p *Places) Load(ctx context.Context, policy string, partition int32) (at s
 	return at, true, nil
 }
 
-// Store moves a place on. One that is further already stays, unless it is of another era: two processes may run a
-// policy for a moment, and both are right.
+// Store moves a place on. One that is further already stays: two processes may run a policy for a moment, and both are
+// right. Once a later era was begun it answers ErrMigrated, whether or not there is a place in that.
 func (p *Places) Store(ctx context.Context, policy string, partition int32, at streams.Checkpoint) error {
 	a := at.Acceptance
-	_, err := p.pool.Exec(ctx, `INSERT INTO policy_places AS t (policy, partition, `+fields+`, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, cairn_now())
+	var begun int
+	// The lock makes it wait for a migration that is about to commit, and see it.
+	err := p.pool.QueryRow(ctx, `WITH begun AS (SELECT era FROM policy_era FOR SHARE), stored AS (
+		INSERT INTO policy_places AS t (policy, partition, `+fields+`, log_era, updated_at)
+		SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, cairn_now() WHERE NOT EXISTS (SELECT FROM begun WHERE era > $10)
 		ON CONFLICT (policy, partition) DO UPDATE SET next_offset = EXCLUDED.next_offset, era = EXCLUDED.era, lead = EXCLUDED.lead,
 			writer = EXCLUDED.writer, closed = EXCLUDED.closed, after_era = EXCLUDED.after_era, command_offset = EXCLUDED.command_offset,
-			updated_at = EXCLUDED.updated_at
-		 WHERE t.era <> EXCLUDED.era OR t.next_offset < EXCLUDED.next_offset`,
-		policy, partition, at.Next, a.Era, a.Lead, a.Writer, a.Closed, a.After.Era, a.After.Offset)
+			log_era = EXCLUDED.log_era, updated_at = EXCLUDED.updated_at
+		 WHERE t.log_era < EXCLUDED.log_era OR t.log_era = EXCLUDED.log_era AND t.next_offset < EXCLUDED.next_offset)
+		SELECT coalesce(max(era), 0) FROM begun`,
+		policy, partition, at.Next, a.Era, a.Lead, a.Writer, a.Closed, a.After.Era, a.After.Offset, p.era).Scan(&begun)
+	if err == nil && begun > p.era {
+		err = fmt.Errorf("era %d, and the log is in era %d: %w", p.era, begun, ErrMigrated)
+	}
 	if err != nil {
 		return fmt.Errorf("places: store %s in partition %d: %w", policy, partition, err)
 	}
-	return nil
-}
-
-// Hold runs do for each partition of a policy that no other process holds, until ctx ends; then it waits for all of them. A lock
-// that is lost, with the database session that holds it, ends what ran under it, and all are tried anew. The locks
-// save work, no more: a policy's commands have ids that make a second run harmless.
-func (p *Places) Hold(ctx context.Context, policy string, partitions int32, do func(ctx context.Context, partition int32) error) error {
-	for {
-		err := p.session(ctx, policy, partitions, do)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		p.log.Warn("a policy lost its database session and begins again", "policy", policy, "error", err)
-		timer := time.NewTimer(time.Second)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		case <-timer.C:
-		}
-	}
-}
-
-// session holds one database session and ends with it.
-func (p *Places) session(ctx context.Context, policy string, partitions int32, do func(context.Context, int32) error) (err error) {
-	conn, err := pgx.ConnectConfig(ctx, p.pool.Config().ConnConfig)
-	if err != nil {
-		return fmt.Errorf("places: %w", err)
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	defer func() {
-		err = errors.Join(err, group.Wait(), conn.Close(context.WithoutCancel(ctx)))
-	}()
-	held := make(map[int32]bool, partitions)
-	group.Go(func() error {
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		for {
-			if err := conn.Ping(ctx); err != nil {
-				return fmt.Errorf("places: %w", err)
-			}
-			for partition := range partitions {
-				if held[partition] {
-					continue
-				}
-				var got bool
-				if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock(hashtextextended($1, 0))`, fmt.Sprint("cairn policy ", policy, "/", partition)).Scan(&got); err != nil {
-					return fmt.Errorf("places: claim partition %d: %w", partition, err)
-				}
-				if got {
-					held[partition] = true
-					group.Go(func() error { return do(ctx, partition) })
-				}
-			}
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-tick.C:
-			}
-		}
-	})
 	return nil
 }

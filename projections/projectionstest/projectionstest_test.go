@@ -226,7 +226,7 @@ func TestEveryTableIsComparedOrKnown(t *testing.T) {
 	known := []string{
 		"projections", "projection_checkpoints", "log_ends", "cairn_migrations", "processes", // the engine's own
 		"writer_checkpoints", "writer_states", "writer_scopes", "answers", // the writer's: history.States compares them
-		"workers", "effect_claims", "timer_firings", "device_presence", "effects_switch", "policy_places", // work tables
+		"workers", "effect_claims", "timer_firings", "device_presence", "effects_switch", "policy_places", "policy_era", // work tables
 	}
 	rows, err := pgtest.Read(t).Query(t.Context(), `SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace`)
 	if err != nil {

@@ -26,7 +26,7 @@ func (a *App) startPolicies(context.Context) error {
 		return err
 	}
 	runner, err := policies.New(policies.Config{
-		Policies: allPolicies(a.runs, a.waiter), Asker: a.asker, Tailer: a.tailer, Schema: a.schema, Places: places.New(a.infra.read, a.log),
+		Policies: allPolicies(a.runs, a.waiter), Asker: a.asker, Tailer: a.tailer, Schema: a.schema, Places: places.New(a.infra.read, kafka.Topics.CurrentEra(), a.log),
 		Begins: a.vault, Era: kafka.Topics.CurrentEra(), Parked: parked, ParkedTopic: kafka.Topics.Parked(), Log: a.log,
 	})
 	if err != nil {

@@ -183,7 +183,7 @@ func (m *move) databases(ctx context.Context) error {
 				}
 			}
 		}
-		return places.BeginEra(ctx, tx, m.newPlaces())
+		return places.BeginEra(ctx, tx, m.To.Kafka.Topics.CurrentEra(), m.newPlaces())
 	})
 }
 

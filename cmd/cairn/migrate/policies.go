@@ -45,7 +45,7 @@ func (m *move) findPolicies(ctx context.Context) ([]policy, error) {
 		}
 	}
 	for _, at := range stored {
-		if p := of(at.Policy); at.At.Acceptance.Era == era && int(at.Partition) < len(p.next) {
+		if p := of(at.Policy); at.Era == era && int(at.Partition) < len(p.next) {
 			p.next[at.Partition] = min(at.At.Next, m.closed[at.Partition].Next)
 			if at.At.Acceptance == m.closed[at.Partition].Acceptance {
 				p.next[at.Partition] = m.closed[at.Partition].Next
