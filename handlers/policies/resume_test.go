@@ -16,7 +16,9 @@ import (
 // waitingRuns are a scope's, and no wait.
 type waitingRuns []runs.Run
 
-func (w waitingRuns) Waiting(context.Context, domain.Scope, string) ([]runs.Run, error) { return w, nil }
+func (w waitingRuns) Waiting(context.Context, domain.Scope, string) ([]runs.Run, error) {
+	return w, nil
+}
 
 func (waitingRuns) Wait(context.Context, streams.Position, ...string) error { return nil }
 

@@ -82,9 +82,9 @@ func rename(scope domain.Scope, id string, n int) streams.Command {
 // whenever it is asked; another request under the id is refused; and all that holds across a restart.
 func TestTheRingTurns(t *testing.T) {
 	dir, keys, states := t.TempDir(), memory.NewKeys(), memory.NewStates()
-	real := kafkatest.Seeds(t) != nil
+	cluster := kafkatest.Seeds(t) != nil
 	var config kafka.Config
-	if real {
+	if cluster {
 		config = topics(t)
 	}
 	const users, each = 8, 12
@@ -95,7 +95,7 @@ func TestTheRingTurns(t *testing.T) {
 	answers := make([][]streams.Answer, users)
 	for round := range 3 {
 		var broker *kafka.Embedded
-		if !real { // which starts anew, too
+		if !cluster { // which starts anew, too
 			broker, config = start(t, kafka.EmbeddedConfig{Dir: dir})
 		}
 		r := turn(t, config, keys, states)
@@ -145,7 +145,7 @@ func TestTheRingTurns(t *testing.T) {
 			readWhole(t, r, users, (round+1)*each)
 		}
 		r.stop()
-		if !real {
+		if !cluster {
 			if err := broker.Close(); err != nil {
 				t.Error(err)
 			}

@@ -68,15 +68,15 @@ func onCluster(t testing.TB, seeds []string) kafka.Config {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := clear(ctx, seeds, config.Topics.Prefix); err != nil {
+		if err := wipe(ctx, seeds, config.Topics.Prefix); err != nil {
 			t.Errorf("kafkatest: %v", err)
 		}
 	})
 	return config
 }
 
-// clear deletes the topics and groups under a prefix.
-func clear(ctx context.Context, seeds []string, prefix string) error {
+// wipe deletes the topics and groups under a prefix.
+func wipe(ctx context.Context, seeds []string, prefix string) error {
 	client, err := kgo.NewClient(kgo.SeedBrokers(seeds...), kgo.ClientID("kafkatest"))
 	if err != nil {
 		return err

@@ -26,11 +26,11 @@ func built(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	real := strings.ReplaceAll(strings.Replace(string(text), "type osFS struct{}", "type realFS struct{}", 1), "func (osFS) ", "func (realFS) ")
-	if real == string(text) {
+	redirected := strings.ReplaceAll(strings.Replace(string(text), "type osFS struct{}", "type realFS struct{}", 1), "func (osFS) ", "func (realFS) ")
+	if redirected == string(text) {
 		t.Fatal("the broker has no osFS any more: see how it calls the operating system now")
 	}
-	write(t, seam, real)
+	write(t, seam, redirected)
 	mod := output(t, "go", "env", "GOMOD")
 	for _, name := range []string{"go.mod", "go.sum"} {
 		text, err := os.ReadFile(filepath.Join(filepath.Dir(mod), name))
