@@ -32,10 +32,13 @@ const (
 	SameAnswer   Law = "same answer to a repeat"
 	RealTime     Law = "real-time order"
 	Unbroken     Law = "subscribers unbroken"
+	Resets       Law = "resets for a reason"
 	OneOutcome   Law = "one outcome an effect"
 	StatesFold   Law = "writer states == fold"
 	ReadModels   Law = "read models == fold"
 	Moved        Law = "moved byte for byte"
+	FeedsCarry   Law = "feeds == log"
+	NothingAside Law = "nothing parked"
 )
 
 // Fault is a law that was broken, and where.
@@ -63,6 +66,11 @@ type Evidence struct {
 	Effects func(streams.Recorded) (Asks, error)
 	// Accept is the product's acceptance rule, held against the checker's own. Nil: streams.Acceptance.Accept.
 	Accept func(streams.Acceptance, streams.Mark) (streams.Acceptance, bool)
+	// Feeds are the public topics, read after the last log. Nil: they are not judged. At rest they must be level with it.
+	Feeds *Feeds
+	// Parked is what was put aside, and Meant tells which of it is as it should be. Nil: nothing is.
+	Parked []Parked
+	Meant  func(Parked) bool
 	// Faults are what other checks found (read models, writer states); they join the verdict.
 	Faults []Fault
 }
@@ -90,6 +98,9 @@ type Verdict struct {
 	Effects        int
 	Deliveries     int
 	Subscribers    int
+	Resets         int // of these: they were told to reload
+	Published      int // records of the feeds
+	Parked         int
 	Voided         int
 	Lost, Repeated int // acknowledged and not in the log; decided or delivered or done more than once
 }
@@ -111,6 +122,10 @@ func Check(e Evidence) Verdict {
 	if e.Effects != nil {
 		c.effects()
 	}
+	if e.Feeds != nil {
+		c.feeds()
+	}
+	c.parked()
 	if e.History != nil {
 		c.ops, c.subscribers, c.done = e.History.snapshot()
 		c.answers()
@@ -202,7 +217,8 @@ func (v Verdict) Table() string {
 		v.Ops.Asked, v.Ops.Accepted, v.Ops.Rejected, v.Ops.Unknown, v.Ops.Refused, v.Lost, v.Repeated)
 	fmt.Fprintf(&out, "log: %d commits (%d rejections, %d voided) with %d events under %d leads, %d records that do not count\n",
 		v.Commits, v.Rejections, v.Voided, v.Events, v.Leads, v.Uncounted)
-	fmt.Fprintf(&out, "%d commands, %d effects, %d subscribers with %d deliveries\n", v.Commands, v.Effects, v.Subscribers, v.Deliveries)
+	fmt.Fprintf(&out, "%d commands, %d effects, %d subscribers with %d deliveries and %d resets; %d records in feeds, %d parked\n",
+		v.Commands, v.Effects, v.Subscribers, v.Deliveries, v.Resets, v.Published, v.Parked)
 	for _, law := range Laws() {
 		fmt.Fprintf(&out, "  %-30s %d\n", law, len(v.Broken(law)))
 	}
@@ -213,6 +229,7 @@ func (v Verdict) Table() string {
 func Laws() []Law {
 	return []Law{
 		LogWhole, LogStable, LogReadable, Rule, Placed, InOrder, OneCommit, Versions, Positions, Chain, EventIDs, Clock,
-		Acknowledged, Phantom, SameAnswer, RealTime, Unbroken, OneOutcome, StatesFold, ReadModels, Moved,
+		Acknowledged, Phantom, SameAnswer, RealTime, Unbroken, Resets, OneOutcome, StatesFold, ReadModels, Moved,
+		FeedsCarry, NothingAside,
 	}
 }

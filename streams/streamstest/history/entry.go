@@ -34,6 +34,8 @@ type Entry struct {
 	Commit *streams.Commit
 	// unread are the streams of a commit whose body can't be read.
 	unread []domain.Stream
+	// sealed are the sealed bytes of its events, one for each.
+	sealed [][]byte
 	// Events are the digests of the commit's events as they stand in the log, sealed bytes and all.
 	Events [][sha256.Size]byte
 	// Position is that of the scope afterwards, as the headers give it, from which askers answer.
@@ -67,6 +69,7 @@ type event struct {
 	Type       string          `json:"type"`
 	Schema     int             `json:"schema"`
 	Data       json.RawMessage `json:"data"`
+	Sealed     []byte          `json:"sealed"`
 	Key        int             `json:"key"`
 	SealDigest []byte          `json:"seal_digest"`
 	Hash       []byte          `json:"hash"`
@@ -141,7 +144,7 @@ func (b *body) commit(e *Entry) (*streams.Commit, error) {
 		if err := json.Unmarshal(text, &v); err != nil {
 			return nil, err
 		}
-		e.Events = append(e.Events, sha256.Sum256(text))
+		e.Events, e.sealed = append(e.Events, sha256.Sum256(text)), append(e.sealed, v.Sealed)
 		c.Events = append(c.Events, streams.Recorded{
 			ID: v.ID, Scope: c.Scope, Stream: domain.Stream(v.Stream), Version: v.Version, Position: v.Position,
 			Type: v.Type, Schema: v.Schema, At: c.DecidedAt, Actor: c.Actor, Data: raw(v.Data),

@@ -15,11 +15,17 @@ func (c *check) deliveries() {
 	for i := range c.subscribers {
 		s := &c.subscribers[i]
 		c.Verdict.Subscribers++
-		last := s.after
+		last, hash := s.after, ""
 		for _, d := range s.steps {
-			if d.reset {
-				last = d.seq
+			switch d.kind {
+			case held:
+				hash = d.hash
 				continue
+			case reset:
+				c.reset(s, d, last, hash)
+				last, hash = d.seq, ""
+				continue
+			case delivered:
 			}
 			c.Verdict.Deliveries++
 			switch {
@@ -38,7 +44,7 @@ func (c *check) deliveries() {
 			case d.hash != "" && d.hash != string(v.Hash):
 				c.fault(Unbroken, "%s was given another hash with %d of %s than the log's", s.name, d.seq, s.what())
 			}
-			last = max(last, d.seq)
+			last, hash = max(last, d.seq), d.hash
 		}
 		if head := c.head(s); s.level && last < head {
 			c.fault(Unbroken, "%s ended at %d of %s, the log at %d", s.name, last, s.what(), head)

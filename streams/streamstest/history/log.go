@@ -68,13 +68,9 @@ func count(now streams.Acceptance, m streams.Mark) (streams.Acceptance, bool) {
 // commands, so that every command that the log decides is among them unless it was trimmed.
 func Read(ctx context.Context, config kafka.Config) (*Log, error) {
 	n, topic := config.Topics.N(), config.Topics.Log()
-	all := append([]kgo.Opt{kgo.SeedBrokers(config.Seeds...), kgo.ClientID("cairn-history")}, config.Options...)
-	if config.EachOptions != nil {
-		all = append(all, config.EachOptions()...)
-	}
-	client, err := kgo.NewClient(append(all, kgo.ConsumeResetOffset(kgo.NoResetOffset()))...)
+	client, err := dial(config)
 	if err != nil {
-		return nil, fmt.Errorf("history: %w", err)
+		return nil, err
 	}
 	defer client.Close()
 	l := NewLog(n)

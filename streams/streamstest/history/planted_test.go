@@ -220,10 +220,10 @@ func TestWhatClientsSawIsHeldAgainstTheLog(t *testing.T) {
 		tell func(*plot, *history.Recorder)
 		laws []history.Law
 	}{
-		"a lost acknowledgement": {func(p *plot, r *history.Recorder) {
+		"a lost acknowledgement": {func(_ *plot, r *history.Recorder) {
 			r.Invoke("c", request1("lost")).Accepted(streams.Answer{})
 		}, []history.Law{history.Acknowledged}},
-		"a lost rejection": {func(p *plot, r *history.Recorder) {
+		"a lost rejection": {func(_ *plot, r *history.Recorder) {
 			r.Invoke("c", request1("lost")).Rejected(no)
 		}, []history.Law{history.Acknowledged}},
 		"yes for no": {func(p *plot, r *history.Recorder) {
@@ -259,7 +259,7 @@ func TestWhatClientsSawIsHeldAgainstTheLog(t *testing.T) {
 			a.Heads[0].Version++
 			op.Accepted(a)
 		}, []history.Law{history.Acknowledged}},
-		"a phantom": {func(p *plot, r *history.Recorder) {
+		"a phantom": {func(p *plot, _ *history.Recorder) {
 			p.commit(ann, "nobody", "tally-x")
 		}, []history.Law{history.Phantom}},
 		"a refused request that was decided": {func(p *plot, r *history.Recorder) {
@@ -278,13 +278,13 @@ func TestWhatClientsSawIsHeldAgainstTheLog(t *testing.T) {
 			op.Accepted(a)
 			other.Accepted(a)
 		}, []history.Law{history.SameAnswer}},
-		"a used id, and nobody used it": {func(p *plot, r *history.Recorder) {
+		"a used id, and nobody used it": {func(_ *plot, r *history.Recorder) {
 			r.Invoke("c", request1("b")).Rejected(&domain.Rejection{Code: domain.CodeIDReused})
 		}, []history.Law{history.SameAnswer}},
-		"a used id, and the same request used it": {func(p *plot, r *history.Recorder) {
+		"a used id, and the same request used it": {func(_ *plot, r *history.Recorder) {
 			r.Invoke("c", request1("a")).Rejected(&domain.Rejection{Code: domain.CodeIDReused})
 		}, []history.Law{history.SameAnswer}},
-		"an erased scope that is not": {func(p *plot, r *history.Recorder) {
+		"an erased scope that is not": {func(_ *plot, r *history.Recorder) {
 			r.Invoke("c", request1("b")).Rejected(&domain.Rejection{Code: domain.CodeScopeErased})
 		}, []history.Law{history.Acknowledged}},
 		"an order that time forbids": {func(p *plot, r *history.Recorder) {
@@ -370,10 +370,14 @@ func TestABrokenSubscriptionIsFound(t *testing.T) {
 		})
 	}
 	for name, give := range map[string]func(*history.Subscriber){
-		"beyond the end":  func(s *history.Subscriber) { s.Delivered(9, "", nil) },
-		"another event":   func(s *history.Subscriber) { s.Delivered(1, "x", nil) },
-		"another hash":    func(s *history.Subscriber) { s.Delivered(1, all[0].ID, []byte("x")) },
-		"after the reset": func(s *history.Subscriber) { s.Reset(3); s.Delivered(5, "", nil) },
+		"beyond the end": func(s *history.Subscriber) { s.Delivered(9, "", nil) },
+		"another event":  func(s *history.Subscriber) { s.Delivered(1, "x", nil) },
+		"another hash":   func(s *history.Subscriber) { s.Delivered(1, all[0].ID, []byte("x")) },
+		"after the reset": func(s *history.Subscriber) {
+			s.Holding([]byte("x"))
+			s.Reset(3, history.OtherHash)
+			s.Delivered(5, "", nil)
+		},
 	} {
 		rec := history.New()
 		give(rec.Subscribe("reader", ann, "", 0))
@@ -384,7 +388,8 @@ func TestABrokenSubscriptionIsFound(t *testing.T) {
 	rec := history.New()
 	sub := rec.Subscribe("reader", ann, "", 0)
 	sub.Delivered(1, "", nil)
-	sub.Reset(6)
+	sub.Holding([]byte("of a log that was put back"))
+	sub.Reset(6, history.OtherHash)
 	sub.Delivered(7, "", all[6].Hash)
 	found(t, history.Check(history.Evidence{History: rec, Logs: []*history.Log{p.log(), p.log()}, Invoked: nobody}))
 }

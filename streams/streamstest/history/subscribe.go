@@ -18,11 +18,31 @@ type Subscriber struct {
 }
 
 type step struct {
-	seq   uint64
-	id    string
-	hash  string
-	reset bool
+	seq  uint64
+	id   string
+	hash string
+	kind stepKind
+	why  Why
 }
+
+// stepKind says what happened to a subscriber.
+type stepKind int
+
+const (
+	delivered stepKind = iota
+	held               // it told the hash of what it holds
+	reset
+)
+
+// Why is the reason that a subscriber is given for a reset.
+type Why string
+
+// The reasons that a log can bear out.
+const (
+	Beyond    Why = "beyond"     // the cursor is beyond the head
+	OtherHash Why = "other hash" // the event at the cursor is another
+	Cut       Why = "cut"        // what follows the cursor is not kept any more
+)
 
 // Subscribe records a subscriber that holds everything up to after: a position of the scope, or with a stream a version of it.
 func (r *Recorder) Subscribe(name string, scope domain.Scope, stream domain.Stream, after uint64) *Subscriber {
@@ -47,8 +67,11 @@ func (s *Subscriber) DeliveredEvent(e streams.Recorded) {
 	s.Delivered(seq, e.ID, e.Hash)
 }
 
-// Reset records that the subscriber was told plainly to reload, and now holds everything up to after.
-func (s *Subscriber) Reset(after uint64) { s.record(step{seq: after, reset: true}) }
+// Holding records that the subscriber says that the last event it holds has this hash. Whether that is so, nobody says.
+func (s *Subscriber) Holding(hash []byte) { s.record(step{kind: held, hash: string(hash)}) }
+
+// Reset records that the subscriber was told plainly to reload, and why, and now holds everything up to after.
+func (s *Subscriber) Reset(after uint64, why Why) { s.record(step{seq: after, kind: reset, why: why}) }
 
 // Level records that the subscriber waited to the end and must hold everything the log holds.
 func (s *Subscriber) Level() {
