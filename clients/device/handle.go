@@ -78,17 +78,22 @@ func (d *Device) answer(ctx context.Context, s *socket, call Call) {
 	d.send(s, call, answer, fault)
 }
 
-func (d *Device) perform(ctx context.Context, call Call, fault Fault) (Answer, error) {
+func (d *Device) perform(ctx context.Context, call Call, fault Fault) (answer Answer, err error) {
 	if fault.Answer != nil {
 		if d.o.Forgetful {
 			return fault.Answer, nil
 		}
 		return fault.Answer, d.o.Store.Note(ctx, call.ID, fault.Answer)
 	}
+	repeated := false
 	if d.o.Forgetful {
-		return d.o.Store.Execute(ctx, call)
+		answer, err = d.o.Store.Execute(ctx, call)
+	} else {
+		answer, repeated, err = d.o.Store.ExecuteOnce(ctx, call)
 	}
-	answer, _, err := d.o.Store.ExecuteOnce(ctx, call)
+	if err == nil && !repeated && d.o.OnDone != nil {
+		d.o.OnDone(call)
+	}
 	return answer, err
 }
 

@@ -30,10 +30,12 @@ type Options struct {
 	// Forgetful clients keep no journal and say so: a call that arrives twice is done twice.
 	Forgetful bool
 
-	// OnFrame sees every frame from the backend, OnCall every call before it is done and OnAnswer after.
-	// They are called from several goroutines and must not wait for the device.
+	// OnFrame sees every frame from the backend, OnCall every call before it is done and OnAnswer after; OnDone those
+	// that were done, and not answered by what the journal knows. They are called from several goroutines and must not
+	// wait for the device.
 	OnFrame  func(Frame)
 	OnCall   func(Call)
+	OnDone   func(Call)
 	OnAnswer func(Call, Answer)
 	// Fault, if set, says how the device misbehaves at a call.
 	Fault func(Call) Fault

@@ -41,7 +41,7 @@ func (l *Load) newDevice(ctx context.Context, u *user, path, name string) (*devi
 	d.device, err = device.New(device.Options{
 		URL: l.urls.Gate, Token: d.fresh, DeviceID: "of-" + strings.TrimPrefix(string(u.scope), "user-"), Name: name, Timezone: "Europe/Rome", Store: store,
 		MinBackoff: 50 * time.Millisecond, MaxBackoff: 500 * time.Millisecond,
-		OnCall: d.called, OnFrame: d.framed,
+		OnCall: d.called, OnDone: Done(l.history, u.scope), OnFrame: d.framed,
 	})
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
@@ -57,7 +57,6 @@ func (d *deviceUser) fresh(ctx context.Context) (string, error) {
 }
 
 func (d *deviceUser) called(c device.Call) {
-	d.load.history.Executed(d.scope, c.ID)
 	d.load.mu.Lock()
 	hook := d.load.onCall
 	d.load.mu.Unlock()
