@@ -45,11 +45,19 @@ func (l *lookup) command(key streams.CommandKey) { l.Commands = append(l.Command
 
 func (l *lookup) empty() bool { return len(l.Streams)+len(l.Scopes)+len(l.Commands) == 0 }
 
+// loadPatience is how long the store may take to answer, the first time; each try is given twice as long as the one before.
+// A connection whose far side is gone without a word must not hold a partition until the connection itself gives up.
+const loadPatience = 5 * time.Second
+
 // load asks the store, and waits while it is away.
 func (t *term) load(ctx context.Context, what streams.Lookup) (streams.Snapshot, error) {
 	var snapshot streams.Snapshot
+	patience := loadPatience
 	err := t.persist(ctx, "states", "the stored states", func() (err error) {
-		snapshot, err = t.config.States.Load(ctx, t.partition, what)
+		one, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		patience *= 2
+		snapshot, err = t.config.States.Load(one, t.partition, what)
 		return err
 	})
 	return snapshot, err

@@ -80,6 +80,7 @@ type host struct {
 	stop   context.CancelFunc
 	done   chan struct{}
 	away   bool // its store
+	silent int  // so many questions to it are never answered
 }
 
 // start runs a writer of a release on a host of its own.
@@ -147,6 +148,24 @@ func (h *host) storeAway(away bool) {
 	h.away = away
 }
 
+// storeSilent has the store leave so many questions without an answer, as on connections whose far side is gone.
+func (h *host) storeSilent(questions int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.silent = questions
+}
+
+// heard reports whether a question reaches the store.
+func (h *host) heard() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.silent == 0 {
+		return true
+	}
+	h.silent--
+	return false
+}
+
 func (h *host) storeGate() error {
 	if err := h.gate(); err != nil {
 		return err
@@ -163,6 +182,10 @@ func (h *host) storeGate() error {
 func (h *host) Load(ctx context.Context, partition int32, what streams.Lookup) (streams.Snapshot, error) {
 	if err := h.storeGate(); err != nil {
 		return streams.Snapshot{}, err
+	}
+	if !h.heard() {
+		<-ctx.Done()
+		return streams.Snapshot{}, ctx.Err()
 	}
 	found, err := h.states.Load(ctx, partition, what)
 	if err := h.gate(); err != nil {

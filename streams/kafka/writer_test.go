@@ -204,6 +204,15 @@ func TestAPartitionWaitsForWhatIsAway(t *testing.T) {
 	})
 }
 
+// A store that says nothing to a question is asked again, before who asked has lost patience.
+func TestAPartitionDoesNotWaitForAQuestionThatWasLost(t *testing.T) {
+	on(t, 1, nil, func(s *stage, h *host, ask *kafka.Asker) {
+		mustAsk(s.t, ask, wish("user-a", "1", add{Tally: "x", By: 1}))
+		h.storeSilent(1)
+		mustAsk(s.t, ask, wish("user-a", "2", add{Tally: "y", By: 1}))
+	})
+}
+
 // A restart replays from the stored checkpoint only, and goes on with the same versions.
 func TestARestartReplaysFromTheStoredCheckpoint(t *testing.T) {
 	on(t, 1, nil, func(s *stage, h *host, ask *kafka.Asker) {
