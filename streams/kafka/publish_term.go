@@ -55,12 +55,12 @@ func (p *publishing) run(ctx context.Context) {
 	for {
 		began := time.Now()
 		err := p.term(ctx)
-		if ctx.Err() != nil {
+		var doubt *errInDoubt
+		if errors.As(err, &doubt) { // also where the partition was taken away meanwhile: who has it next can't know
+			p.publisher.fail(err)
 			return
 		}
-		var doubt *errInDoubt
-		if errors.As(err, &doubt) {
-			p.publisher.fail(err)
+		if ctx.Err() != nil {
 			return
 		}
 		p.config.Log.Error("publishing is interrupted and begins anew", "partition", p.partition, "reason", err)
@@ -132,6 +132,12 @@ func (p *publishing) open(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.config.Within)
 	defer cancel()
+	if p.config.Fencing == Transactions {
+		if err := checkTransactions(ctx, p.out); err != nil {
+			p.out.Close()
+			return err
+		}
+	}
 	if _, _, err := p.out.ProducerID(ctx); err != nil {
 		p.out.Close()
 		return fmt.Errorf("taking the feeds of partition %d: %w", p.partition, err)
