@@ -136,29 +136,31 @@ func (t *Tailer) Tail(ctx context.Context, partition int32, from streams.Checkpo
 			return err
 		}
 		b := streams.Batch{Partition: partition, From: from, Next: from}
+		var defect *Defect
 		for _, r := range records {
-			var mark streams.Mark
-			var counts bool
-			if b.Next, mark, counts = accept(b.Next, r); !counts || mark.Sort != streams.SortCommit {
-				continue
-			}
-			var commit *streams.Commit
-			if voided[r.Offset] {
-				commit = VoidedCommit(r, mark)
-				watch.forget(commit.Scope)
-			} else {
-				var defect *Defect
-				if commit, defect = t.sound(watch, r, mark); defect != nil {
-					return defect
+			next, mark, counts := accept(b.Next, r)
+			if counts && mark.Sort == streams.SortCommit {
+				var commit *streams.Commit
+				if voided[r.Offset] {
+					commit = VoidedCommit(r, mark)
+					watch.forget(commit.Scope)
+				} else if commit, defect = t.sound(watch, r, mark); defect != nil {
+					break
 				}
+				b.Commits = append(b.Commits, *commit)
 			}
-			b.Commits = append(b.Commits, *commit)
+			b.Next = next
 		}
-		if err := handle(ctx, b); err != nil {
-			return err
+		if defect == nil || b.Next != from { // what precedes a defect is as good as ever
+			if err := handle(ctx, b); err != nil {
+				return err
+			}
+			from = b.Next
+			t.remember(partition, from)
 		}
-		from = b.Next
-		t.remember(partition, from)
+		if defect != nil {
+			return defect
+		}
 	}
 }
 

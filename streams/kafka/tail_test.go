@@ -117,10 +117,17 @@ func TestATailStopsAtWhatNoWriterMayWrite(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(tailer.Close)
-			err = tailer.Tail(t.Context(), 0, streams.Start(), func(context.Context, streams.Batch) error { return nil })
+			handed, at := 0, streams.Start()
+			err = tailer.Tail(t.Context(), 0, at, func(_ context.Context, b streams.Batch) error {
+				handed, at = handed+len(b.Commits), b.Next
+				return nil
+			})
 			var defect *kafka.Defect
 			if !errors.As(err, &defect) || defect.Offset != 2 {
 				t.Fatalf("ended with %v", err)
+			}
+			if handed != 1 || at.Next != 2 {
+				t.Fatalf("%d commits were handed over before it, up to %d", handed, at.Next)
 			}
 			// Nor does one go past it that begins right before it, and knows no position of its scope.
 			before := streams.Checkpoint{Next: 2, Acceptance: streams.Acceptance{Era: 1, Lead: 1, Writer: penWriter, After: streams.CommandPlace{Era: 1}}}
