@@ -33,9 +33,6 @@ type dump struct {
 	*projectionstest.Dump
 }
 
-// dumps is how many are taken under way, at most.
-const dumps = 3
-
 // take dumps all read models as they stand.
 func (m *models) take(ctx context.Context, when string) error {
 	pool, err := pgxpool.New(ctx, m.stage.Database.Direct(migrations.Read.Name()))
