@@ -33,12 +33,18 @@ type world struct {
 	places *places.Places
 	begins map[string]int64
 	tries  int
+	within time.Duration
 
 	mu     sync.Mutex
 	react  func(policies.Event) error // nil: it does
+	slow   string                     // of this device's events no try ends by itself
+	slowed int                        // tries of those
+	later  map[string]bool            // commands that were decided as not to be written yet; nil: all can be
 	asked  []streams.Command
-	faults []error // of the next asks
-	parked []*message.Message
+	faults []error // of the next asks, which are not sent
+
+	finalized bool // see later
+	parked    []*message.Message
 }
 
 func newWorld(t *testing.T) *world {
@@ -58,7 +64,10 @@ func (w *world) PolicyBegin(_ context.Context, policy string, era int, partition
 }
 
 // Ask implements streams.Asker.
-func (w *world) Ask(_ context.Context, c streams.Command) (streams.Answer, error) {
+func (w *world) Ask(ctx context.Context, c streams.Command) (streams.Answer, error) {
+	if ctx.Err() != nil {
+		return streams.Answer{}, ctx.Err()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.faults) > 0 {
@@ -66,8 +75,15 @@ func (w *world) Ask(_ context.Context, c streams.Command) (streams.Answer, error
 		w.faults = w.faults[1:]
 		return streams.Answer{}, err
 	}
+	repeated, not := w.later[c.ID], w.later != nil && !w.finalized
+	if not {
+		w.later[c.ID] = true
+	}
+	if repeated || not {
+		return streams.Answer{CommandID: c.ID, Repeated: repeated}, domain.Reject(domain.CodeNotYet, "not finalized")
+	}
 	w.asked = append(w.asked, c)
-	return streams.Answer{}, nil
+	return streams.Answer{CommandID: c.ID}, nil
 }
 
 // Publish implements message.Publisher: the parked topic.
@@ -85,10 +101,17 @@ func (w *world) Close() error { return nil }
 func (w *world) run() (stop func()) {
 	w.t.Helper()
 	runner, err := policies.New(policies.Config{
-		Policies: []policies.Policy{{Name: "echo", Types: []string{"device.seen"}, React: func(_ context.Context, e policies.Event) ([]policies.Wish, error) {
+		Policies: []policies.Policy{{Name: "echo", Types: []string{"device.seen"}, React: func(ctx context.Context, e policies.Event) ([]policies.Wish, error) {
 			w.mu.Lock()
-			react := w.react
+			react, slow := w.react, w.slow == e.Stream.ID()
+			if slow {
+				w.slowed++
+			}
 			w.mu.Unlock()
+			if slow {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
 			if react != nil {
 				if err := react(e); err != nil {
 					return nil, err
@@ -97,7 +120,7 @@ func (w *world) run() (stop func()) {
 			return []policies.Wish{{Body: thread.ResumeRun{On: thread.On{Thread: "t"}, RunID: "r", DeviceID: e.Stream.ID()}}}, nil
 		}}},
 		Asker: w, Tailer: w.log, Schema: logtest.Schema(), Places: w.places, Begins: w, Parked: w, ParkedTopic: "parked",
-		Tries: w.tries, FirstPause: time.Millisecond, MaxPause: 5 * time.Millisecond, KeepEvery: 10 * time.Millisecond,
+		Tries: w.tries, Within: w.within, FirstPause: time.Millisecond, MaxPause: 5 * time.Millisecond, KeepEvery: 10 * time.Millisecond,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -203,7 +226,8 @@ func TestWhatSaysNothingOfTheEventIsWaitedFor(t *testing.T) {
 	w.ready()
 	w.mu.Lock()
 	for range 4 {
-		w.faults = append(w.faults, streams.ErrOutcomeUnknown, &streams.Busy{Reason: "full"}, fmt.Errorf("ask: %w", context.DeadlineExceeded))
+		w.faults = append(w.faults, fmt.Errorf("%w: %w", streams.ErrOutcomeUnknown, context.DeadlineExceeded), &streams.Busy{Reason: "full"},
+			domain.Reject(domain.CodeNotYet, "not finalized"))
 	}
 	w.mu.Unlock()
 	w.seen("a", "b")

@@ -97,17 +97,18 @@ func (r *Runner) Run(ctx context.Context) error {
 	// each try has its own time, and a panic counts as a failure.
 	router.AddMiddleware(
 		poison,
+		whileFed,
 		middleware.Retry{
 			MaxRetries: r.config.Tries - 1, InitialInterval: r.config.FirstPause, MaxInterval: r.config.MaxPause, Multiplier: 2,
 			RandomizationFactor: 0.5, ResetContextOnRetry: true, Logger: log,
 			ShouldRetry: func(p middleware.RetryParams) bool { return !passing(p.Err) },
 		}.Middleware,
+		r.within,
 		middleware.Recoverer,
-		middleware.Timeout(r.config.Within),
 	)
 	var sources []*source
 	for _, p := range r.config.Policies {
-		handler := &reactor{policy: p, schema: r.config.Schema, asker: r.config.Asker}
+		handler := &reactor{policy: p, schema: r.config.Schema, asker: r.config.Asker, again: refusals{every: 6 * r.config.MaxPause}}
 		source := newSource(r.config, p)
 		sources = append(sources, source)
 		router.AddConsumerHandler(p.Name, "log", source, func(m *message.Message) error {
