@@ -1,6 +1,11 @@
 // Package pubsub is a Watermill publisher and subscriber on franz-go, for what is of low volume: at most one
-// message of a partition is in hand at a time. It is not how the log is read; that is streams/kafka, under
-// the acceptance rule.
+// message of a partition is in hand at a time.
+//
+// Cairn runs on the Publisher alone: handlers/policies parks with it what it can't handle. The log is not read through the
+// Subscriber, since a record of the log counts only under the acceptance rule, which no consumer group knows: policies have
+// a Watermill subscriber of their own on streams.Tailer (handlers/policies, source). The Subscriber is the other half, for
+// topics without that rule, such as the parked one or the feeds: it reads back what the Publisher wrote in Watermill's
+// conformance suite, which needs both, and shows so that the Publisher keeps its promises.
 package pubsub
 
 import (
