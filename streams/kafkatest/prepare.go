@@ -79,6 +79,8 @@ func (c *Cluster) properties(n *node, voters string) map[string]string {
 		// Three brokers that start on two busy cores would else elect without end.
 		"controller.quorum.election.timeout.ms": "3000",
 		"controller.quorum.fetch.timeout.ms":    "4000",
+		// And one that has not been let in after a minute, Kafka's default, would end.
+		"initial.broker.registration.timeout.ms": fmt.Sprint(startWithin.Milliseconds()),
 
 		"offsets.topic.num.partitions":                                "3",
 		"transaction.state.log.num.partitions":                        "3",
