@@ -14,7 +14,7 @@ export CGO_ENABLED ?= 0
 .PHONY: chaos-brokers chaos-files chaos-schedules contract help setup build run test test-kafka test-peers negative fuzz chaos chaos-sample check fmt vet lint race wire generated bench clean
 
 help: ## Lists the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
 
 setup: ## Installs PostgreSQL and pgvector if they are missing
 	@bash deploy/setup.sh
@@ -26,9 +26,8 @@ run: setup build ## Sets up, starts everything in one process, shows the tour, g
 	@./bin/cairn dev --data "$(DATA)" --tour "$(or $(TOUR),yes)"
 
 test: setup build ## Runs the tests
-	@$(POSTGRES) $(GOTESTSUM) --format pkgname --hide-summary=skipped -- -count=1 -p 2 ./...
+	@$(POSTGRES) $(GOTESTSUM) --format pkgname --hide-summary=skipped -- -count=1 -p 2 -timeout 20m ./...
 
-# What needs a broker, on a cluster that is there, and what starts, kills and pauses brokers of its own.
 # What uses a broker, for one of Kafka's brokers; what of it three brokers answer otherwise; and processes of their own. What
 # runs in virtual time, or for the embedded broker only, is left to `make test`.
 KAFKA_ONE   := ./streams/kafka ./streams/kafkatest ./streams/pubsub ./streams/feed ./handlers/rest ./handlers/live ./cmd/cairn/backup
@@ -57,7 +56,9 @@ test-peers: setup ## Runs a conversation, and reads its feeds, with software tha
 negative: setup ## Turns each safety mechanism off and shows that a test goes red (SAMPLE=yes: with one test binary only)
 	@$(POSTGRES) $(GO) run ./cmd/negative $(if $(SAMPLE),-sample)
 
-chaos: setup ## Two processes of each role on real Kafka, injured in every way and judged (SECONDS=600 SEED=… FAULT=…)
+chaos: chaos-processes $(if $(FAULT),,chaos-brokers chaos-schedules chaos-files) ## Every fault there is, judged: processes for SECONDS (600), brokers, schedules in virtual time, files (SEED=…; FAULT=… for one of the processes')
+
+chaos-processes: setup ## Two processes of each role on real Kafka, injured in every way and judged (SECONDS=600 SEED=… FAULT=…)
 	@bash deploy/setup.sh kafka && bash deploy/kafka-test.sh
 	@$(GO) run ./cmd/chaos --seconds $(or $(SECONDS),600) --seed $(or $(SEED),0) $(if $(FAULT),--fault "$(FAULT)")
 
