@@ -111,10 +111,7 @@ func (w *Writer) Run(ctx context.Context) error {
 		return err
 	}
 	defer replies.Close()
-	parked, err := w.config.client(quiet(w.config.Log), kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.ProducerBatchMaxBytes(4<<20), kgo.ProducerBatchCompression(kgo.ZstdCompression()),
-		// A writer that ends must not wait for brokers that it does not reach. What is parked twice is told by where it lay.
-		kgo.AllowIdempotentProduceCancellation())
+	parked, err := w.parkedClient()
 	if err != nil {
 		return err
 	}
@@ -152,6 +149,14 @@ func (w *Writer) Run(ctx context.Context) error {
 	group.Close()
 	w.finish(w.assigned())
 	return nil
+}
+
+// parkedClient appends to the parked topic, and reads it.
+func (w *Writer) parkedClient() (*kgo.Client, error) {
+	return w.config.client(quiet(w.config.Log), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerBatchMaxBytes(4<<20), kgo.ProducerBatchCompression(kgo.ZstdCompression()),
+		// A writer that ends must not wait for brokers that it does not reach. What is parked twice has the same id.
+		kgo.AllowIdempotentProduceCancellation())
 }
 
 func fromTheStart(_ context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {

@@ -20,26 +20,11 @@ import (
 // were not stored yet, is not parked twice.
 func TestACommandIsParkedWhoeverDies(t *testing.T) {
 	on(t, 1, nil, func(s *stage, h *host, ask *kafka.Asker) {
-		var shut atomic.Bool
-		shut.Store(true)
+		shut := s.shutParked()
+		topic := s.config.Topics.Parked()
 		client := adminOf(s)
 		defer client.Close()
 		admin := kadm.NewClient(client)
-		topic := s.config.Topics.Parked()
-		listed, err := admin.ListTopics(context.Background(), topic)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		id := [16]byte(listed[topic].ID)
-		s.cluster.ControlKey(int16(kmsg.Produce), func(req kmsg.Request) (kmsg.Response, error, bool) {
-			s.cluster.KeepControl()
-			for _, to := range req.(*kmsg.ProduceRequest).Topics {
-				if shut.Load() && (to.Topic == topic || to.TopicID == id) {
-					return nil, errors.New("the parked topic is shut"), true
-				}
-			}
-			return nil, nil, false
-		})
 		scope := domain.Scope("user-a")
 		fail := func(request string) {
 			s.t.Helper()
@@ -89,6 +74,31 @@ func TestACommandIsParkedWhoeverDies(t *testing.T) {
 		}
 		s.check()
 	})
+}
+
+// shutParked lets nothing into the parked topic until it is told to.
+func (s *stage) shutParked() *atomic.Bool {
+	s.t.Helper()
+	client := adminOf(s)
+	defer client.Close()
+	topic := s.config.Topics.Parked()
+	listed, err := kadm.NewClient(client).ListTopics(context.Background(), topic)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	id := [16]byte(listed[topic].ID)
+	shut := &atomic.Bool{}
+	shut.Store(true)
+	s.cluster.ControlKey(int16(kmsg.Produce), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		s.cluster.KeepControl()
+		for _, to := range req.(*kmsg.ProduceRequest).Topics {
+			if shut.Load() && (to.Topic == topic || to.TopicID == id) {
+				return nil, errors.New("the parked topic is shut"), true
+			}
+		}
+		return nil, nil, false
+	})
+	return shut
 }
 
 func adminOf(s *stage) *kgo.Client {
