@@ -83,6 +83,15 @@ type Batch struct {
 	Commits   []Commit
 }
 
+// Around is what is stored of a partition about one position of a scope.
+type Around struct {
+	// Next: what lies before this offset is stored. Negative: nothing of this era is.
+	Next int64
+	// Before is the offset of the position before, or -1 in an earlier era; nil: it is not stored. At is that of the position
+	// itself; nil: it is not stored, or in an earlier era.
+	Before, At *int64
+}
+
 // StateRow is a stream's state as a writer keeps it.
 type StateRow struct {
 	Scope   domain.Scope

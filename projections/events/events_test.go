@@ -89,3 +89,51 @@ func TestWhatIsReadIsWhatWasRecorded(t *testing.T) {
 		t.Fatalf("history ends at %d", last)
 	}
 }
+
+// What a reader of the log asks about a position is answered for the era of the log, of one moment, with how far that is.
+func TestAroundAPosition(t *testing.T) {
+	pool, log := pgtest.Read(t), logtest.New(1)
+	m := events.New(pool, events.PartitionedBy(log.PartitionOf))
+	around := func(era int, position uint64) string {
+		t.Helper()
+		a, err := m.Around(era)(t.Context(), 0, 0, ann, position)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := fmt.Sprint(a.Next)
+		for _, offset := range []*int64{a.Before, a.At} {
+			if offset == nil {
+				text += " none"
+			} else {
+				text += fmt.Sprint(" ", *offset)
+			}
+		}
+		return text
+	}
+	if got := around(1, 1); got != "-1 none none" {
+		t.Errorf("of an empty model: %s", got)
+	}
+	logtest.Project(t, pool, log, m.Projector())
+	one := log.Append(ann, logtest.On("thread-a", thread.Titled{}, thread.Titled{})...)
+	log.Append("user-bob", logtest.Post("thread-a", "r1", "d")...)
+	two := log.Append(ann, logtest.On("thread-a", thread.Titled{})...)
+	logtest.Wait(t, pool, log, events.Name)
+	at, later, next := one.Place.Offset, two.Place.Offset, two.Place.Offset+1
+	for position, want := range map[uint64]string{
+		1: fmt.Sprint(next, " none ", at), 2: fmt.Sprint(next, " ", at, " ", at), 3: fmt.Sprint(next, " ", at, " ", later),
+		4: fmt.Sprint(next, " ", later, " none"), 5: fmt.Sprint(next, " none none"),
+	} {
+		if got := around(1, position); got != want {
+			t.Errorf("around %d: %s, want %s", position, got, want)
+		}
+	}
+	if got := around(2, 4); got != "-1 none none" {
+		t.Errorf("for a log of the next era: %s", got)
+	}
+	if _, err := pool.Exec(t.Context(), `UPDATE projection_checkpoints SET era = 2, next_offset = 70`); err != nil { // as a migration does
+		t.Fatal(err)
+	}
+	if got := around(2, 3); got != "70 -1 none" {
+		t.Errorf("in the next era: %s", got)
+	}
+}

@@ -43,6 +43,24 @@ func (m *Model) Run(ctx context.Context, scope domain.Scope, run string) ([]stre
 	return m.query(ctx, `SELECT `+fields+` FROM events WHERE scope = $1 AND run = $2 ORDER BY version`, string(scope), projections.Text(run))
 }
 
+// Around says, for kafka.Config.Around, what the model has about a position of a scope in the log of an era.
+func (m *Model) Around(era int) func(ctx context.Context, partition int32, since int64, scope domain.Scope, position uint64) (streams.Around, error) {
+	return func(ctx context.Context, partition int32, _ int64, scope domain.Scope, position uint64) (streams.Around, error) {
+		a := streams.Around{Next: -1}
+		// One statement, so that the rows are those of the checkpoint.
+		err := m.pool.QueryRow(ctx, `SELECT c.next_offset,
+				(SELECT CASE WHEN e.era = $3 THEN e.log_offset ELSE -1 END FROM events e WHERE e.scope = $4 AND e.position = $5 - 1),
+				(SELECT e.log_offset FROM events e WHERE e.scope = $4 AND e.position = $5 AND e.era = $3)
+			FROM projection_checkpoints c JOIN projections p ON p.name = c.projection AND p.generation = c.generation
+			WHERE c.projection = $1 AND c.partition = $2 AND c.lane = 0 AND c.era = $3`,
+			Name, partition, era, string(scope), int64(position)).Scan(&a.Next, &a.Before, &a.At)
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return a, fmt.Errorf("events: around position %d of %s: %w", position, scope, err)
+		}
+		return a, nil
+	}
+}
+
 // Window are the versions that a stream has.
 type Window struct {
 	Min, Max, Next uint64 // Min and Max are 0 where there is none

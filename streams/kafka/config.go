@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/codec"
 )
@@ -35,6 +36,10 @@ type Config struct {
 	// Voided are the offsets in a partition of the log that an operator voided: such a commit counts, but
 	// without events. A reader asks once, when it begins. Nil: none.
 	Voided func(ctx context.Context, partition int32) (map[int64]bool, error)
+	// Around says what is stored about a position of a scope, so that a reader that begins in the middle of the log knows a
+	// commit that does not follow from what lies before. It is asked once about each scope that the reader has not met; what
+	// lies before the offset since is what it needs to know, and where less is stored nothing is said. Nil: the same.
+	Around func(ctx context.Context, partition int32, since int64, scope domain.Scope, position uint64) (streams.Around, error)
 	// Level is the format level that may be written now: types and schemas that are newer are not yet. Nil: everything.
 	Level func() int
 }

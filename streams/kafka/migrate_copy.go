@@ -119,13 +119,14 @@ type old struct {
 func (c *copying) commits(ctx context.Context, closed []streams.Checkpoint) error {
 	olds := make([]*old, len(closed))
 	for p, end := range closed {
-		o := &old{number: int32(p), closed: end.Acceptance, at: streams.Start(), watch: newPositions(streams.Start())}
+		o := &old{number: int32(p), closed: end.Acceptance, at: streams.Start()}
 		if c.From.Voided != nil {
 			var err error
 			if o.voided, err = c.From.Voided(ctx, o.number); err != nil {
 				return fmt.Errorf("voided records of partition %d: %w", p, err)
 			}
 		}
+		o.watch = newPositions(&c.From, o.at, o.voided)
 		olds[p] = o
 		upTo := end.Next
 		if c.Last != nil {
@@ -191,7 +192,11 @@ func (c *copying) commit(ctx context.Context, r *kgo.Record, mark streams.Mark, 
 		if err != nil {
 			return err
 		}
-		if reason := o.watch.check(whole); reason != "" {
+		reason, err := o.watch.check(ctx, whole)
+		if err != nil {
+			return err
+		}
+		if reason != "" {
 			return &Defect{Partition: r.Partition, Offset: r.Offset, Reason: reason}
 		}
 		commit = whole

@@ -87,7 +87,11 @@ func NewPublisher(config PublisherConfig) (*Publisher, error) {
 // Run publishes until ctx ends, finishes the batch in hand, leaves the group and answers ctx's error. It must be called once.
 func (p *Publisher) Run(ctx context.Context) error {
 	var err error
-	if p.tailer, err = NewTailer(p.config.Config); err != nil {
+	read := p.config.Config
+	if read.Around != nil {
+		read.Around = p.around
+	}
+	if p.tailer, err = NewTailer(read); err != nil {
 		return err
 	}
 	defer p.tailer.Close()

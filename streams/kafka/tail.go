@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -17,13 +16,9 @@ import (
 	"github.com/cairnhq/cairn/streams/codec"
 )
 
-const (
-	// fetchBytes is how much of a partition is fetched at once: a larger piece keeps the embedded broker, which
-	// serves everybody from one goroutine, from answering askers meanwhile.
-	fetchBytes = 256 << 10
-	// watchedScopes bounds the positions that a tail remembers.
-	watchedScopes = 1 << 16
-)
+// fetchBytes is how much of a partition is fetched at once: a larger piece keeps the embedded broker, which
+// serves everybody from one goroutine, from answering askers meanwhile.
+const fetchBytes = 256 << 10
 
 // Defect is a counted commit that no correct writer wrote. The reader stops; an operator looks.
 type Defect struct {
@@ -45,8 +40,8 @@ type Tailer struct {
 
 	mu    sync.Mutex
 	known map[int32]streams.Checkpoint // the newest seen of each partition
-	// defects are those that a tail of this process has met. One that begins again right before it knows too little of the
-	// scope's positions to see it a second time, and must not go past it either.
+	// defects are those that a tail of this process has met. One that begins again right before it may know too little of
+	// the scope's positions to see it a second time (see Config.Around), and must not go past it either.
 	defects map[streams.Place]*Defect
 }
 
@@ -129,7 +124,7 @@ func (t *Tailer) Tail(ctx context.Context, partition int32, from streams.Checkpo
 		return err
 	}
 	defer client.Close()
-	watch := newPositions(from)
+	watch := newPositions(&t.config, from, voided)
 	for {
 		records, err := poll(ctx, client)
 		if err != nil {
@@ -144,8 +139,10 @@ func (t *Tailer) Tail(ctx context.Context, partition int32, from streams.Checkpo
 				if voided[r.Offset] {
 					commit = VoidedCommit(r, mark)
 					watch.forget(commit.Scope)
-				} else if commit, defect = t.sound(watch, r, mark); defect != nil {
+				} else if commit, err = t.sound(ctx, watch, r, mark); errors.As(err, &defect) {
 					break
+				} else if err != nil {
+					return err
 				}
 				b.Commits = append(b.Commits, *commit)
 			}
@@ -164,8 +161,8 @@ func (t *Tailer) Tail(ctx context.Context, partition int32, from streams.Checkpo
 	}
 }
 
-// sound is the commit of a counted record, or what is wrong with it.
-func (t *Tailer) sound(watch *positions, r *kgo.Record, mark streams.Mark) (*streams.Commit, *Defect) {
+// sound is the commit of a counted record, or what is wrong with it, a *Defect.
+func (t *Tailer) sound(ctx context.Context, watch *positions, r *kgo.Record, mark streams.Mark) (*streams.Commit, error) {
 	place := streams.Place{Partition: r.Partition, Offset: r.Offset}
 	t.mu.Lock()
 	known := t.defects[place]
@@ -174,18 +171,19 @@ func (t *Tailer) sound(watch *positions, r *kgo.Record, mark streams.Mark) (*str
 		return nil, known
 	}
 	commit, err := decodeCounted(r, mark)
-	var defect *Defect
-	if !errors.As(err, &defect) {
-		if reason := watch.check(commit); reason != "" && !safety.Off(safety.Positions) {
-			defect = &Defect{Partition: r.Partition, Offset: r.Offset, Reason: reason}
+	if err == nil && !safety.Off(safety.Positions) {
+		var reason string
+		if reason, err = watch.check(ctx, commit); reason != "" {
+			err = &Defect{Partition: r.Partition, Offset: r.Offset, Reason: reason}
 		}
 	}
-	if defect != nil {
+	var defect *Defect
+	if errors.As(err, &defect) {
 		t.mu.Lock()
 		t.defects[place] = defect
 		t.mu.Unlock()
 	}
-	return commit, defect
+	return commit, err
 }
 
 func (t *Tailer) newest(partition int32) (streams.Checkpoint, bool) {
@@ -301,41 +299,4 @@ func VoidedCommit(r *kgo.Record, mark streams.Mark) *streams.Commit {
 		commit.DecidedAt = h.Answer.DecidedAt
 	}
 	return commit
-}
-
-// positions watches that each scope's positions are the next ones.
-type positions struct {
-	last *simplelru.LRU[domain.Scope, uint64]
-	// whole says that every scope seen since the log's beginning is still in last, so that an unknown one begins at 1.
-	whole bool
-}
-
-func newPositions(from streams.Checkpoint) *positions {
-	p := &positions{whole: from.Next == 0}
-	p.last, _ = simplelru.NewLRU[domain.Scope, uint64](watchedScopes, func(domain.Scope, uint64) { p.whole = false })
-	return p
-}
-
-func (p *positions) forget(scope domain.Scope) {
-	p.whole = false
-	p.last.Remove(scope)
-}
-
-// check answers what is wrong with a commit's positions, or "".
-func (p *positions) check(c *streams.Commit) string {
-	if len(c.Events) == 0 {
-		return ""
-	}
-	last, known := p.last.Get(c.Scope)
-	if !known && !p.whole {
-		last = c.Events[0].Position - 1
-	}
-	for _, e := range c.Events {
-		if e.Position != last+1 {
-			return fmt.Sprintf("an event of %s has position %d after %d", c.Scope, e.Position, last)
-		}
-		last++
-	}
-	p.last.Add(c.Scope, last)
-	return ""
 }

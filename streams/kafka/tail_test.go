@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/account"
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/codec"
@@ -135,6 +136,17 @@ func TestATailStopsAtWhatNoWriterMayWrite(t *testing.T) {
 			if !errors.As(err, &defect) || defect.Offset != 2 {
 				t.Fatalf("the second tail ended with %v", err)
 			}
+			// In another process, too, where what lies before is stored.
+			config.Around = around(map[domain.Scope][]int64{"user-a": {1, 1}}, 2)
+			other, err := kafka.NewTailer(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(other.Close)
+			err = other.Tail(t.Context(), 0, before, func(context.Context, streams.Batch) error { return errors.New("it went past the defect") })
+			if !errors.As(err, &defect) || defect.Offset != 2 {
+				t.Fatalf("the tail of another process ended with %v", err)
+			}
 			// Once an operator has voided it, it counts without events, whatever its body is.
 			config.Voided = func(context.Context, int32) (map[int64]bool, error) { return map[int64]bool{2: true}, nil }
 			again, err := kafka.NewTailer(config)
@@ -151,6 +163,63 @@ func TestATailStopsAtWhatNoWriterMayWrite(t *testing.T) {
 					t.Errorf("a voided commit is %+v", last)
 				}
 				return enough
+			})
+			if !errors.Is(err, enough) {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// around is what is stored of a log up to an offset: where each scope's positions lie, in their order.
+func around(stored map[domain.Scope][]int64, next int64) func(context.Context, int32, int64, domain.Scope, uint64) (streams.Around, error) {
+	return func(_ context.Context, _ int32, _ int64, scope domain.Scope, position uint64) (streams.Around, error) {
+		a, offsets := streams.Around{Next: next}, stored[scope]
+		if n := position - 1; n > 0 && n <= uint64(len(offsets)) {
+			a.Before = &offsets[n-1]
+		}
+		if position <= uint64(len(offsets)) {
+			a.At = &offsets[position-1]
+		}
+		return a, nil
+	}
+}
+
+// What is stored stops no reader at what is sound, nor where it says nothing: it is behind, ahead, or of an earlier era, or
+// took a record that was voided since.
+func TestATailThatBeginsInTheMiddleGoesOn(t *testing.T) {
+	for name, stored := range map[string]struct {
+		offsets []int64
+		next    int64
+	}{
+		"as far":          {[]int64{1, 1}, 2},
+		"ahead":           {[]int64{1, 1, 2}, 3},
+		"behind":          {nil, 1},
+		"nothing":         {nil, -1},
+		"an earlier era":  {[]int64{-1, -1}, 2},
+		"a voided record": {[]int64{1, 1, 0}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := topics(t)
+			p := newPen(t, config)
+			p.takeLead(1, penWriter)
+			c := command("user-a", "1", account.Pro)
+			p.write(p.commit(c, 0, nil, 1, 2))
+			p.write(p.commit(c, 1, nil, 3))
+			config.Voided = func(context.Context, int32) (map[int64]bool, error) { return map[int64]bool{0: true}, nil }
+			config.Around = around(map[domain.Scope][]int64{"user-a": stored.offsets}, stored.next)
+			tailer, err := kafka.NewTailer(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(tailer.Close)
+			from := streams.Checkpoint{Next: 2, Acceptance: streams.Acceptance{Era: 1, Lead: 1, Writer: penWriter, After: streams.CommandPlace{Era: 1}}}
+			enough := errors.New("enough")
+			err = tailer.Tail(t.Context(), 0, from, func(_ context.Context, b streams.Batch) error {
+				if len(b.Commits) > 0 {
+					return enough
+				}
+				return nil
 			})
 			if !errors.Is(err, enough) {
 				t.Fatal(err)

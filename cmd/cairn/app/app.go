@@ -208,6 +208,7 @@ func (a *App) openLog(ctx context.Context) error {
 	if err := a.checkProjections(ctx); err != nil {
 		return err
 	}
+	a.infra.kafka.Around = a.around
 	var err error
 	if a.tailer, err = kafka.NewTailer(a.infra.kafka); err != nil {
 		return err
@@ -218,6 +219,18 @@ func (a *App) openLog(ctx context.Context) error {
 	}
 	a.life.closing("live", a.live.Close)
 	return nil
+}
+
+// around says what the read model of events has about a position. Whoever delivers or acts goes on where the database is
+// away: the commits before were sound, and so will this one be. The publisher does not, see startPublisher.
+func (a *App) around(ctx context.Context, partition int32, since int64, scope domain.Scope, position uint64) (streams.Around, error) {
+	asked, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	found, err := events.New(a.infra.read).Around(a.infra.kafka.Topics.CurrentEra())(asked, partition, since, scope, position)
+	if err != nil {
+		return streams.Around{Next: -1}, ctx.Err()
+	}
+	return found, nil
 }
 
 // checkProjections refuses a log that ends below what a read model has read, or that is of another era.

@@ -18,6 +18,7 @@ func (a *App) startPublisher() error {
 		return nil
 	}
 	config := kafka.PublisherConfig{Config: a.logging(), Schema: a.schema}
+	config.Around = a.events.Around(a.infra.kafka.Topics.CurrentEra()) // nothing is published unseen
 	if a.config.Embedded() {
 		// Every batch costs the disk that commands wait for; readers of feeds are in no hurry.
 		config.Fencing, config.Every = kafka.Alone, embeddedFeedsEvery
