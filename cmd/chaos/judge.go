@@ -68,6 +68,13 @@ func judge(ctx context.Context, m *models, l *load.Load, recorder *history.Recor
 		found = append(found, history.Fault{Law: history.Acknowledged, Detail: "never decided: " + open})
 	}
 	evidence := history.Evidence{History: recorder, Logs: logs, Invoked: byClients, Rest: rest, Effects: history.EffectsOf(schema)}
+	log.Info("the feeds are waited for and read, and what was parked")
+	if evidence.Feeds, err = history.ReadLevelFeeds(ctx, s.Brokered(), logs[1], restWithin); err != nil {
+		return err
+	}
+	if evidence.Parked, err = history.ReadParked(ctx, s.Brokered()); err != nil { // nothing is meant to be
+		return err
+	}
 	more, err := m.judge(ctx, evidence, schema)
 	if err != nil {
 		return err
@@ -75,13 +82,14 @@ func judge(ctx context.Context, m *models, l *load.Load, recorder *history.Recor
 	evidence.Faults = append(found, more...)
 	r.Verdict = history.Check(evidence)
 	r.count(l, recorder, logs[1])
-	r.Seconds, r.Ended, r.Notes, r.Laws = time.Since(r.Began).Seconds(), s.Ended(), l.Notes(), map[string]int{}
+	r.Seconds, r.Notes, r.Laws = time.Since(r.Began).Seconds(), l.Notes(), map[string]int{}
 	for _, law := range history.Laws() {
 		r.Laws[string(law)] = len(r.Verdict.Broken(law))
 	}
 	if err := r.Verdict.Err(); err != nil {
 		r.Faults = strings.Split(err.Error(), "\n")
 	}
+	r.ended(s.Ended())
 	if r.unhealed != nil {
 		r.Faults = append(r.Faults, "it did not heal: "+r.unhealed.Error())
 	}

@@ -68,5 +68,6 @@ func (s *serveCmd) Run(ctx context.Context) error {
 		return err
 	}
 	defer running.Stop()
+	fmt.Fprintln(os.Stderr, "chaos: serving on", running.URL())
 	return running.Wait(ctx)
 }

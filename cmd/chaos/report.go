@@ -13,6 +13,7 @@ import (
 
 	"github.com/cairnhq/cairn/cmd/chaos/faults"
 	"github.com/cairnhq/cairn/cmd/chaos/load"
+	"github.com/cairnhq/cairn/cmd/chaos/stage"
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/streamstest/history"
 )
@@ -26,7 +27,7 @@ type report struct {
 	Rows    []*row          `json:"faults"`
 	Verdict history.Verdict `json:"-"`
 	Laws    map[string]int  `json:"laws"`
-	Ended   []string        `json:"ended_by_themselves,omitempty"`
+	Ended   []string        `json:"ended_by_themselves,omitempty"` // those that had a reason; the others are broken
 	Notes   map[string]int  `json:"notes,omitempty"`
 	Missed  []string        `json:"no_time_for,omitempty"`
 	Faults  []string        `json:"broken,omitempty"`
@@ -112,6 +113,15 @@ func (r *report) count(l *load.Load, recorder *history.Recorder, log *history.Lo
 				row.Duplicated += max(0, commits[a.Key]-1)
 			}
 		}
+	}
+}
+
+// ended tells how processes ended that were not told to, or not as they were told to.
+func (r *report) ended(ends []stage.End) {
+	faults, notes := stage.Unplanned(ends)
+	r.Ended = notes
+	for _, f := range faults {
+		r.Faults = append(r.Faults, "nobody planned that "+f)
 	}
 }
 

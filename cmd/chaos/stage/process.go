@@ -3,6 +3,7 @@ package stage
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -32,7 +33,8 @@ type Process struct {
 	exited  chan struct{}
 	wanted  bool // it is meant to run
 	program []string
-	ended   []string
+	began   int64 // where in its log this start begins
+	ended   []End
 	running sync.WaitGroup
 }
 
@@ -76,6 +78,10 @@ func (p *Process) spawn() error {
 	if err != nil {
 		return fmt.Errorf("start %s: %w", p, err)
 	}
+	began, err := out.Seek(0, io.SeekEnd)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", p, err)
+	}
 	args := append(append([]string(nil), p.program[1:]...), "serve", "--role", p.Role, "--listen", p.Addr)
 	cmd := exec.Command(p.program[0], args...)
 	cmd.Env = append(append(os.Environ(), p.env...), ClockVariable+"="+p.clock)
@@ -100,7 +106,7 @@ func (p *Process) spawn() error {
 	if err := <-started; err != nil {
 		return fmt.Errorf("start %s: %w", p, err)
 	}
-	p.cmd, p.exited = cmd, exited
+	p.cmd, p.exited, p.began = cmd, exited, began
 	return nil
 }
 
@@ -114,7 +120,7 @@ func (p *Process) revive(cmd *exec.Cmd) {
 		p.mu.Unlock()
 		return
 	}
-	p.ended = append(p.ended, fmt.Sprintf("%s ended by itself: %s", p, cmd.ProcessState))
+	p.ended = append(p.ended, p.how(ByItself, cmd))
 	p.mu.Unlock()
 	timer := time.NewTimer(reviveAfter)
 	defer timer.Stop()
@@ -123,16 +129,16 @@ func (p *Process) revive(cmd *exec.Cmd) {
 	defer p.mu.Unlock()
 	if p.wanted && p.cmd == cmd {
 		if err := p.spawn(); err != nil {
-			p.ended = append(p.ended, err.Error())
+			p.ended = append(p.ended, End{Process: p.String(), Sort: ByItself, Code: -1, Said: err.Error()})
 		}
 	}
 }
 
-// Ended says, for each time that the process ended by itself, how.
-func (p *Process) Ended() []string {
+// Ended says how the process ended each time that it was not told to, or not as it was told to.
+func (p *Process) Ended() []End {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return append([]string(nil), p.ended...)
+	return append([]End(nil), p.ended...)
 }
 
 // Kill ends the process at once, and returns when it is gone.
@@ -143,6 +149,7 @@ func (p *Process) Stop() { p.end(syscall.SIGTERM) }
 
 func (p *Process) end(signal syscall.Signal) {
 	p.mu.Lock()
+	gone := !p.wanted // it was told before
 	p.wanted = false
 	cmd, exited := p.cmd, p.exited
 	p.mu.Unlock()
@@ -154,6 +161,11 @@ func (p *Process) end(signal syscall.Signal) {
 	timer := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
 	<-exited
+	if signal == syscall.SIGTERM && !gone && !cmd.ProcessState.Success() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.ended = append(p.ended, p.how(Untidy, cmd))
+	}
 }
 
 // Pause stops the process where it is (SIGSTOP): it keeps its connections and hears nothing.
@@ -211,8 +223,16 @@ func (p *Process) Ready(ctx context.Context) error {
 // ClockVariable names the file that says how far a process's clock is ahead.
 const ClockVariable = "CAIRN_CHAOS_CLOCK"
 
-// newProcess prepares a process, on an address of its own.
-func (s *Stage) newProcess(role string, index int) (*Process, error) {
+// Program is what processes run.
+type Program struct {
+	Dir     string // of their logs
+	Binary  string
+	Clocked []string
+	Env     []string
+}
+
+// NewProcess prepares a process, on an address of its own.
+func NewProcess(program Program, role string, index int) (*Process, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -221,9 +241,9 @@ func (s *Stage) newProcess(role string, index int) (*Process, error) {
 	if err := listener.Close(); err != nil {
 		return nil, err
 	}
-	file := filepath.Join(s.Dir, fmt.Sprintf("%s-%d", role, index))
+	file := filepath.Join(program.Dir, fmt.Sprintf("%s-%d", role, index))
 	return &Process{
-		Role: role, Index: index, Addr: addr, binary: s.Binary, clocked: s.Clocked, env: s.env(),
+		Role: role, Index: index, Addr: addr, binary: program.Binary, clocked: program.Clocked, env: program.Env,
 		log: file + ".log", clock: file + ".clock",
 	}, nil
 }

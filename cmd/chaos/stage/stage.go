@@ -105,7 +105,7 @@ func Open(ctx context.Context, c Config) (_ *Stage, err error) {
 func (s *Stage) open() error {
 	for _, role := range Roles() {
 		for i := range s.Of {
-			p, err := s.newProcess(role, i+1)
+			p, err := NewProcess(Program{Dir: s.Dir, Binary: s.Binary, Clocked: s.Clocked, Env: s.env()}, role, i+1)
 			if err != nil {
 				return err
 			}
@@ -234,9 +234,9 @@ func (s *Stage) Watch(ctx context.Context, topic, what string, seen func()) erro
 	return nil
 }
 
-// Ended says how processes ended that were not told to.
-func (s *Stage) Ended() []string {
-	var all []string
+// Ended says how processes ended that were not told to, or not as they were told to.
+func (s *Stage) Ended() []End {
+	var all []End
 	for _, p := range s.Processes {
 		all = append(all, p.Ended()...)
 	}

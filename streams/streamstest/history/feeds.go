@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -92,6 +93,27 @@ func (f *Feeds) Behind(l *Log) int {
 		}
 	}
 	return len(wanted)
+}
+
+// ReadLevelFeeds waits until the feeds have every event of a log, but no longer than within, and reads them.
+func ReadLevelFeeds(ctx context.Context, config kafka.Config, log *Log, within time.Duration) (*Feeds, error) {
+	limit := time.NewTimer(within)
+	defer limit.Stop()
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for late := false; ; {
+		f, err := ReadFeeds(ctx, config)
+		if err != nil || late || f.Behind(log) == 0 {
+			return f, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("history: the feeds: %w", ctx.Err())
+		case <-limit.C:
+			late = true
+		case <-tick.C:
+		}
+	}
 }
 
 // ReadFeeds reads every topic of feeds that there is, also one that this release does not know, as far as it is committed.
