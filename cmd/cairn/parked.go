@@ -28,6 +28,7 @@ type parkedView struct {
 	EventID   string    `json:"event_id,omitempty"`
 	EventType string    `json:"event_type,omitempty"`
 	Reason    string    `json:"reason"`
+	Era       int       `json:"era"`
 	Partition int32     `json:"partition"`
 	Offset    int64     `json:"offset"`
 	ParkedAt  time.Time `json:"parked_at"`
@@ -41,7 +42,7 @@ type parkedView struct {
 func viewParked(i kafka.ParkedItem) parkedView {
 	v := parkedView{
 		ID: i.ID, Kind: "command", Scope: string(i.Scope), CommandID: i.CommandID, Policy: i.Policy, EventID: i.EventID, EventType: i.EventType,
-		Reason: oneLine(errors.New(i.Reason)), Partition: i.Partition, Offset: i.Offset, ParkedAt: i.At, State: "parked", Why: i.EndWhy,
+		Reason: oneLine(errors.New(i.Reason)), Era: i.Era, Partition: i.Partition, Offset: i.Offset, ParkedAt: i.At, State: "parked", Why: i.EndWhy,
 	}
 	if i.Policy != "" {
 		v.Kind = "event"
@@ -107,7 +108,11 @@ type parkedShowCmd struct {
 // Run prints it.
 func (p parkedShowCmd) Run(ctx context.Context, config *app.Config, c *console) error {
 	return operating(ctx, config, func(o *app.Operator) error {
-		item, content, err := o.ShowParked(ctx, p.Item, p.Sealed)
+		show := o.ShowParked
+		if p.Sealed {
+			show = o.ShowParkedSealed
+		}
+		item, content, err := show(ctx, p.Item)
 		if err != nil {
 			return err
 		}

@@ -22,6 +22,7 @@ func messageOf(policy string, r streams.Recorded) (*message.Message, error) {
 	m := message.NewMessage(r.ID, payload)
 	for name, value := range map[string]string{
 		kafka.HeaderScope: string(r.Scope), kafka.HeaderParkedPolicy: policy, kafka.HeaderParkedEvent: r.ID, kafka.HeaderParkedType: r.Type,
+		kafka.HeaderParkedID: kafka.ParkedEvent(policy, r.ID), kafka.HeaderParkedEra: fmt.Sprint(r.Era),
 		kafka.HeaderParkedPartition: fmt.Sprint(r.Place.Partition), kafka.HeaderParkedOffset: fmt.Sprint(r.Place.Offset),
 	} {
 		m.Metadata.Set(name, value)

@@ -30,17 +30,18 @@ const (
 // ParkedItem is something that could not be handled: a command that no writer could decide, or an event that a policy
 // failed on. It is sealed as it was.
 type ParkedItem struct {
-	ID        string // partition and offset in the parked topic, such as 3-17
+	ID        string // the same in every era, and of what is parked twice
 	Scope     domain.Scope
 	CommandID string // of a command whose headers could be read
 	Policy    string // that failed on an event; empty: it is a command
 	EventID   string
 	EventType string
 	Reason    string
-	Partition int32 // where the command, or the event's commit, lay
+	Era       int // where the command, or the event's commit, lay
+	Partition int32
 	Offset    int64
 	At        time.Time
-	Value     []byte
+	Value     []byte // of Parked, not of ReadParked
 
 	// End is what became of it: empty, EndReplayed or EndDropped; then when, and why.
 	End    string
@@ -54,134 +55,150 @@ const (
 	EndDropped  = "dropped"
 )
 
-// what tells whether two items are the same thing, parked twice: a crash between parking it and noting so leaves two.
-func (i ParkedItem) what() string {
-	if i.Policy != "" {
-		return i.Policy + " " + i.EventID
-	}
-	return fmt.Sprint(i.Partition, " ", i.Offset)
-}
-
 // ErrNotParked says that there is no such item.
 var ErrNotParked = errors.New("nothing is parked under this id: see `cairn parked list --all`")
 
-// ReadParked reads the parked topic to its end: every item, the oldest first, with what became of it.
+// ReadParked reads the parked topic to its end: every item, the oldest first, with what became of it, without the values.
 func (c Config) ReadParked(ctx context.Context) ([]ParkedItem, error) {
-	client, err := c.client()
+	items := map[string]ParkedItem{}
+	ended := map[string]ParkedItem{}
+	err := c.eachParked(ctx, func(r *kgo.Record) {
+		if of, end, ok := parkedEnd(r); ok {
+			ended[of] = end
+			return
+		}
+		// A crash between parking something and noting so leaves it twice: it is the same item.
+		if i := parkedItem(r); i.ID != "" {
+			if was, known := items[i.ID]; !known || i.At.Before(was.At) {
+				items[i.ID] = i
+			}
+		}
+	})
 	if err != nil {
 		return nil, err
+	}
+	all := make([]ParkedItem, 0, len(items))
+	for id, i := range items {
+		e := ended[id]
+		i.End, i.EndAt, i.EndWhy = e.End, e.EndAt, e.EndWhy
+		all = append(all, i)
+	}
+	slices.SortFunc(all, func(a, b ParkedItem) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Offset, b.Offset), strings.Compare(a.ID, b.ID))
+	})
+	return all, nil
+}
+
+// eachParked hands out every record of the parked topic, as it stands now.
+func (c Config) eachParked(ctx context.Context, each func(*kgo.Record)) error {
+	client, err := c.client()
+	if err != nil {
+		return err
 	}
 	defer client.Close()
 	topic := c.Topics.Parked()
 	from, ends, err := c.bounds(ctx, client, topic)
-	if err != nil || len(ends) == 0 {
-		return nil, err
-	}
-	records, err := c.readTo(ctx, topic, from, ends)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return foldParked(records), nil
+	return c.readTo(ctx, topic, from, ends, each)
 }
 
-// readTo reads partitions of a topic up to their ends.
-func (c Config) readTo(ctx context.Context, topic string, from map[int32]kgo.Offset, ends map[int32]int64) ([]*kgo.Record, error) {
+// readTo hands out the records of partitions of a topic up to their ends.
+func (c Config) readTo(ctx context.Context, topic string, from map[int32]kgo.Offset, ends map[int32]int64, each func(*kgo.Record)) error {
+	if len(ends) == 0 {
+		return nil
+	}
 	client, err := c.client(
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}), kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 	)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer client.Close()
-	var all []*kgo.Record
 	for len(ends) > 0 {
 		records, err := poll(ctx, client)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, r := range records {
 			if end, open := ends[r.Partition]; open && r.Offset < end {
-				all = append(all, r)
+				each(r)
 				if r.Offset == end-1 {
 					delete(ends, r.Partition)
 				}
 			}
 		}
 	}
-	return all, nil
+	return nil
 }
 
-// foldParked makes items of records.
-func foldParked(records []*kgo.Record) []ParkedItem {
-	var items []ParkedItem
-	known := map[string]bool{}
-	ended := map[string]ParkedItem{}
-	for _, r := range records {
-		if of, ok := find(r.Headers, HeaderParkedItem); ok {
-			end, _ := find(r.Headers, HeaderParkedEnd)
-			why, _ := find(r.Headers, HeaderParkedReason)
-			ended[string(of)] = ParkedItem{End: string(end), EndAt: r.Timestamp.UTC(), EndWhy: string(why)}
-			continue
-		}
-		if i := parkedItem(r); !known[i.what()] {
-			known[i.what()] = true
-			items = append(items, i)
-		}
+// parkedEnd is what became of which item, if a record says that.
+func parkedEnd(r *kgo.Record) (of string, end ParkedItem, ok bool) {
+	id, ok := find(r.Headers, HeaderParkedItem)
+	if !ok {
+		return "", end, false
 	}
-	for n := range items {
-		if e, ok := ended[items[n].ID]; ok {
-			items[n].End, items[n].EndAt, items[n].EndWhy = e.End, e.EndAt, e.EndWhy
-		}
-	}
-	slices.SortStableFunc(items, func(a, b ParkedItem) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID)) })
-	return items
+	what, _ := find(r.Headers, HeaderParkedEnd)
+	why, _ := find(r.Headers, HeaderParkedReason)
+	return string(id), ParkedItem{End: string(what), EndAt: r.Timestamp.UTC(), EndWhy: string(why)}, true
 }
 
+// parkedItem is what a record says, but for its value. A record without an id is none of Cairn's.
 func parkedItem(r *kgo.Record) ParkedItem {
 	text := func(name string) string {
 		v, _ := find(r.Headers, name)
 		return string(v)
 	}
 	i := ParkedItem{
-		ID: fmt.Sprintf("%d-%d", r.Partition, r.Offset), Scope: domain.Scope(text(HeaderScope)), CommandID: text(HeaderCommandID),
+		ID: text(HeaderParkedID), Scope: domain.Scope(text(HeaderScope)), CommandID: text(HeaderCommandID),
 		Policy: text(HeaderParkedPolicy), EventID: text(HeaderParkedEvent), EventType: text(HeaderParkedType),
-		Reason: cmp.Or(text(HeaderParkedReason), text(headerPoisoned)), At: r.Timestamp.UTC(), Value: r.Value,
+		Reason: cmp.Or(text(HeaderParkedReason), text(headerPoisoned)), At: r.Timestamp.UTC(),
 	}
+	i.Era, _ = strconv.Atoi(text(HeaderParkedEra))
 	partition, _ := strconv.ParseInt(text(HeaderParkedPartition), 10, 32)
 	i.Partition = int32(partition)
 	i.Offset, _ = strconv.ParseInt(text(HeaderParkedOffset), 10, 64)
 	return i
 }
 
-// Parked is the item of that id. Errors: ErrNotParked.
-func (c Config) Parked(ctx context.Context, id string) (ParkedItem, error) {
-	items, err := c.ReadParked(ctx)
-	if err != nil {
-		return ParkedItem{}, err
-	}
-	for _, i := range items {
-		if i.ID == id {
-			return i, nil
+// Parked is the item of that id, with its value. Errors: ErrNotParked.
+func (c Config) Parked(ctx context.Context, id string) (item ParkedItem, err error) {
+	var end ParkedItem
+	err = c.eachParked(ctx, func(r *kgo.Record) {
+		if of, e, ok := parkedEnd(r); ok {
+			if of == id {
+				end = e
+			}
+		} else if i := parkedItem(r); i.ID == id && (item.ID == "" || i.At.Before(item.At)) {
+			item = i
+			item.Value = r.Value
 		}
+	})
+	switch {
+	case err != nil:
+		return ParkedItem{}, err
+	case id == "" || item.ID == "":
+		return ParkedItem{}, fmt.Errorf("%s: %w", id, ErrNotParked)
 	}
-	return ParkedItem{}, fmt.Errorf("%s: %w", id, ErrNotParked)
+	item.End, item.EndAt, item.EndWhy = end.End, end.EndAt, end.EndWhy
+	return item, nil
 }
 
-// EndParked notes what became of an item. The item itself stays where it is.
+// EndParked notes what became of an item, in the partition of its scope. The item itself stays where it is.
 func (c Config) EndParked(ctx context.Context, i ParkedItem, end, why string) error {
 	client, err := c.client(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RequiredAcks(kgo.AllISRAcks()))
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	partition, _, _ := strings.Cut(i.ID, "-")
-	p, err := strconv.ParseInt(partition, 10, 32)
-	if err != nil {
-		return fmt.Errorf("%s: %w", i.ID, ErrNotParked)
-	}
-	r := &kgo.Record{Topic: c.Topics.Parked(), Partition: int32(p), Key: []byte(i.Scope), Headers: []kgo.RecordHeader{
+	r := &kgo.Record{Topic: c.Topics.Parked(), Partition: i.Partition % c.Topics.N(), Headers: []kgo.RecordHeader{
 		{Key: HeaderParkedItem, Value: []byte(i.ID)}, {Key: HeaderParkedEnd, Value: []byte(end)}, {Key: HeaderParkedReason, Value: []byte(why)},
 	}}
+	if i.Scope.Valid() {
+		r.Partition, r.Key = c.Topics.PartitionOf(i.Scope), []byte(i.Scope)
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: HeaderScope, Value: []byte(i.Scope)})
+	}
 	if err := client.ProduceSync(ctx, r).FirstErr(); err != nil {
 		return fmt.Errorf("note what became of %s: %w", i.ID, err)
 	}

@@ -171,7 +171,8 @@ func (t *term) refuse(a *wish, c *streams.Commit, p *inFlight, err error) {
 			Numbers: map[string]int64{"bytes": int64(size), "limit": maxCommitBytes},
 		}
 	}
-	p.alarm, p.parked = err, parkedRecord(t.config.Topics, a.record, err)
+	id := parkedCommand(c.Scope, c.CommandID, c.Era, t.partition, c.CommandOffset)
+	p.alarm, p.parked = err, parkedRecord(t.config.Topics, id, a.record, err)
 }
 
 // events asks the decider and makes the stored form of what it answers. A nil error with c.Rejected set is a

@@ -2,33 +2,50 @@ package kafka
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/streams"
 )
 
 // The headers of a parked command besides its own.
 const (
+	HeaderParkedID        = "parked_id" // of the item, wherever it is copied to
 	HeaderParkedReason    = "parked_reason"
 	HeaderParkedTopic     = "parked_topic"
 	HeaderParkedPartition = "parked_partition"
+	HeaderParkedEra       = "parked_era"
 	HeaderParkedOffset    = "parked_offset"
 )
 
-// parkedRecord is a command as it came, with the reason why it could not be decided.
-func parkedRecord(topics Topics, r *kgo.Record, reason error) *kgo.Record {
-	headers := append([]kgo.RecordHeader(nil), r.Headers...)
+// parkedCommand is the id of the item that a command becomes. One that names no scope is told by where it lay.
+func parkedCommand(scope domain.Scope, command string, era int, partition int32, offset int64) string {
+	if scope == "" {
+		return streams.Derive("parked command", fmt.Sprint(era, " ", partition, " ", offset))
+	}
+	return streams.Derive(string(scope), "parked command "+command)
+}
+
+// ParkedEvent is the id of the item that an event becomes when a policy fails on it.
+func ParkedEvent(policy, event string) string { return streams.Derive(event, "parked by "+policy) }
+
+// parkedRecord is a command as it came, under the id of its item, with the reason why it could not be decided. What is
+// said here comes before what the command says of itself.
+func parkedRecord(topics Topics, id string, r *kgo.Record, reason error) *kgo.Record {
+	headers := []kgo.RecordHeader{
+		{Key: HeaderParkedID, Value: []byte(id)},
+		{Key: HeaderParkedReason, Value: []byte(reason.Error())},
+		{Key: HeaderParkedTopic, Value: []byte(r.Topic)},
+		{Key: HeaderParkedEra, Value: strconv.AppendInt(nil, int64(topics.CurrentEra()), 10)},
+		{Key: HeaderParkedPartition, Value: strconv.AppendInt(nil, int64(r.Partition), 10)},
+		{Key: HeaderParkedOffset, Value: strconv.AppendInt(nil, r.Offset, 10)},
+	}
 	return &kgo.Record{
-		Topic: topics.Parked(), Partition: r.Partition, Key: r.Key, Value: r.Value,
-		Headers: append(headers,
-			kgo.RecordHeader{Key: HeaderParkedReason, Value: []byte(reason.Error())},
-			kgo.RecordHeader{Key: HeaderParkedTopic, Value: []byte(r.Topic)},
-			kgo.RecordHeader{Key: HeaderParkedPartition, Value: strconv.AppendInt(nil, int64(r.Partition), 10)},
-			kgo.RecordHeader{Key: HeaderParkedOffset, Value: strconv.AppendInt(nil, r.Offset, 10)},
-		),
+		Topic: topics.Parked(), Partition: r.Partition, Key: r.Key, Value: r.Value, Headers: append(headers, r.Headers...),
 	}
 }
 

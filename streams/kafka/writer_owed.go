@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -32,63 +31,71 @@ func (t *term) parkOwed(ctx context.Context) error {
 	if len(t.owed) == 0 {
 		return nil
 	}
-	kept, err := t.keptParked(ctx)
+	owed, err := t.stillOwed(ctx)
 	if err != nil {
 		return err
 	}
-	for _, commit := range t.owed {
-		m, err := MarkOf(commit.Headers)
-		if err != nil || m.Era != t.config.Topics.CurrentEra() || kept[m.CommandOffset] {
-			continue // commands of an older era lie in another topic, and a migration brings parked ones along
-		}
-		r, err := t.command(ctx, m.CommandOffset)
+	for _, o := range owed {
+		r, err := t.command(ctx, o.offset)
 		if err != nil {
 			return err
 		}
 		if r == nil {
-			t.status.log.Error("a command that was to be parked is gone", "offset", m.CommandOffset)
+			t.status.log.Error("a command that was to be parked is gone", "offset", o.offset)
 			continue
 		}
-		if err := t.parkOne(ctx, parkedRecord(t.config.Topics, r, owedReason(commit))); err != nil {
+		if err := t.parkOne(ctx, parkedRecord(t.config.Topics, o.id, r, o.reason)); err != nil {
 			return err
 		}
-		t.status.log.Error("a command that an earlier writer could not decide was not parked yet, and is now", "offset", m.CommandOffset)
+		t.status.log.Error("a command that an earlier writer could not decide was not parked yet, and is now", "offset", o.offset)
 	}
 	t.owed = nil
 	return nil
 }
 
-// owedReason is why a command was rejected, as far as the log tells.
-func owedReason(commit *kgo.Record) error {
-	h, err := ReadHeaders(commit.Headers)
-	if err != nil || h.Answer.Rejected == nil {
-		return errors.New("it could not be decided")
-	}
-	return h.Answer.Rejected
+// owed is a command that is to be parked.
+type owed struct {
+	id     string // of its item
+	offset int64
+	reason error
 }
 
-// keptParked are the offsets of this partition's commands that are parked already.
-func (t *term) keptParked(ctx context.Context) (kept map[int64]bool, err error) {
-	kept = map[int64]bool{}
+// stillOwed are the commands that were to be parked and are not, in the order of the log.
+func (t *term) stillOwed(ctx context.Context) ([]owed, error) {
+	var all []owed
+	for _, commit := range t.owed {
+		h, err := ReadHeaders(commit.Headers)
+		if err != nil || h.Mark.Era != t.config.Topics.CurrentEra() {
+			continue // commands of an older era lie in another topic, and a migration brings parked ones along
+		}
+		o := owed{offset: h.Mark.CommandOffset, reason: errors.New("it could not be decided")}
+		o.id = parkedCommand(h.Answer.Scope, h.Answer.CommandID, h.Mark.Era, t.partition, o.offset)
+		if h.Answer.Rejected != nil { // why, as far as the log tells
+			o.reason = h.Answer.Rejected
+		}
+		all = append(all, o)
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	parked := map[string]bool{} // of these alone: much may be parked
+	for _, o := range all {
+		parked[o.id] = false
+	}
 	topic := t.config.Topics.Parked()
-	err = t.persist(ctx, "park", "the parked topic", func() error {
+	err := t.persist(ctx, "park", "the parked topic", func() error {
 		from, ends, err := t.config.Config.bounds(ctx, t.writer.parked, topic, t.partition)
-		if err != nil || len(ends) == 0 {
+		if err != nil {
 			return err
 		}
-		records, err := t.config.Config.readTo(ctx, topic, from, ends)
-		for _, r := range records {
-			if of, _ := find(r.Headers, HeaderParkedTopic); string(of) != t.config.Topics.Commands() {
-				continue
+		return t.config.Config.readTo(ctx, topic, from, ends, func(r *kgo.Record) {
+			id, _ := find(r.Headers, HeaderParkedID)
+			if _, asked := parked[string(id)]; asked {
+				parked[string(id)] = true
 			}
-			text, _ := find(r.Headers, HeaderParkedOffset)
-			if offset, err := strconv.ParseInt(string(text), 10, 64); err == nil {
-				kept[offset] = true
-			}
-		}
-		return err
+		})
 	})
-	return kept, err
+	return slices.DeleteFunc(all, func(o owed) bool { return parked[o.id] }), err
 }
 
 // command reads a command again; nil: it is not there any more.
@@ -102,13 +109,12 @@ func (t *term) command(ctx context.Context, offset int64) (found *kgo.Record, er
 		if start, ok := from[t.partition]; !ok || start.EpochOffset().Offset > offset || ends[t.partition] <= offset {
 			return nil
 		}
-		records, err := t.config.Config.readTo(ctx, topic, map[int32]kgo.Offset{t.partition: kgo.NewOffset().At(offset)}, map[int32]int64{t.partition: offset + 1})
-		for _, r := range records {
+		from = map[int32]kgo.Offset{t.partition: kgo.NewOffset().At(offset)}
+		return t.config.Config.readTo(ctx, topic, from, map[int32]int64{t.partition: offset + 1}, func(r *kgo.Record) {
 			if r.Offset == offset {
 				found = r
 			}
-		}
-		return err
+		})
 	})
 	return found, err
 }

@@ -27,24 +27,31 @@ func (o *Operator) Parked(ctx context.Context) ([]kafka.ParkedItem, error) {
 	return config.ReadParked(ctx)
 }
 
-// ShowParked is one item, and what it says, opened unless it is to stay sealed. What can't be read is shown as the
-// bytes that it is.
-func (o *Operator) ShowParked(ctx context.Context, id string, sealed bool) (item kafka.ParkedItem, content json.RawMessage, err error) {
+// ShowParked is one item, and what it says, opened. What can't be read is shown as the bytes that it is.
+func (o *Operator) ShowParked(ctx context.Context, id string) (item kafka.ParkedItem, content json.RawMessage, err error) {
+	item, sealed, err := o.ShowParkedSealed(ctx, id)
+	if err != nil || len(item.Value) == 0 {
+		return item, sealed, err
+	}
+	content, err = o.open(ctx, item)
+	switch {
+	case err == nil:
+		return item, content, nil
+	case errors.Is(err, codec.ErrUndecodable), errors.Is(err, codec.ErrUnknownType):
+		return item, sealed, nil
+	default:
+		return item, nil, fmt.Errorf("%w (or show it as it is with --sealed)", err)
+	}
+}
+
+// ShowParkedSealed is one item as it is, which needs no keys.
+func (o *Operator) ShowParkedSealed(ctx context.Context, id string) (item kafka.ParkedItem, content json.RawMessage, err error) {
 	config, err := o.config.kafka()
 	if err != nil {
 		return item, nil, err
 	}
 	if item, err = config.Parked(ctx, id); err != nil {
 		return item, nil, err
-	}
-	if !sealed && len(item.Value) > 0 {
-		content, err = o.open(ctx, item)
-		if err == nil {
-			return item, content, nil
-		}
-		if !errors.Is(err, codec.ErrUndecodable) && !errors.Is(err, codec.ErrUnknownType) {
-			return item, nil, fmt.Errorf("%w (or show it as it is with --sealed)", err)
-		}
 	}
 	if json.Valid(item.Value) {
 		return item, item.Value, nil
@@ -97,7 +104,7 @@ func (o *Operator) ReplayParked(ctx context.Context, id string) (outcome string,
 			return fmt.Errorf("the command can't be read by this release: %w", err)
 		}
 		answer, err := asker.Ask(ctx, streams.Command{
-			Scope: command.Scope, ID: streams.OwnID(command.Scope, "replay:"+item.ID+":"+command.ID), Actor: command.Actor,
+			Scope: command.Scope, ID: streams.OwnID(command.Scope, "replay:"+item.ID), Actor: command.Actor,
 			CorrelationID: command.CorrelationID, CausationID: command.ID, Body: command.Body,
 		})
 		var no *domain.Rejection
