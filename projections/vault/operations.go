@@ -23,6 +23,12 @@ func (v *Vault) Void(ctx context.Context, what Void) error {
 	return err
 }
 
+// TakeBack drops the void of a record that the writer had taken: it never took effect.
+func (v *Vault) TakeBack(ctx context.Context, what Void) error {
+	_, err := v.exec(ctx, `DELETE FROM voids WHERE era = $1 AND partition = $2 AND log_offset = $3`, what.Era, what.Partition, what.Offset)
+	return err
+}
+
 // Voids are all voids of an era.
 func (v *Vault) Voids(ctx context.Context, era int) ([]Void, error) {
 	if err := v.Check(ctx); err != nil {

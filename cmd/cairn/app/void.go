@@ -9,7 +9,6 @@ import (
 	"github.com/cairnhq/cairn/projections"
 	"github.com/cairnhq/cairn/projections/vault"
 	"github.com/cairnhq/cairn/projections/writerstates"
-	"github.com/cairnhq/cairn/streams"
 )
 
 // voided asks the vault for voids; it needs no master key. Close lets go of the vault.
@@ -55,19 +54,12 @@ func (o *Operator) Void(ctx context.Context, partition int32, offset int64, reas
 	if partition < 0 || partition >= config.Topics.N() {
 		return done, fmt.Errorf("the log has partitions 0 to %d", config.Topics.N()-1)
 	}
-	states := writerstates.New(o.read)
-	config.Stored = func(ctx context.Context, partition int32) (streams.Checkpoint, error) {
-		found, err := states.Load(ctx, partition, streams.Lookup{})
-		return found.Checkpoint, err
-	}
-	commit, err := config.CountedAt(ctx, partition, offset)
+	note := voidNote{o.vault, vault.Void{Era: config.Topics.CurrentEra(), Partition: partition, Offset: offset, Reason: reason}}
+	commit, err := config.Void(ctx, writerstates.New(o.read), partition, offset, note)
 	if err != nil {
 		return done, err
 	}
 	done.Scope, done.CommandID = string(commit.Scope), commit.CommandID
-	if err := o.vault.Void(ctx, vault.Void{Era: config.Topics.CurrentEra(), Partition: partition, Offset: offset, Reason: reason}); err != nil {
-		return done, err
-	}
 	models, err := projections.List(ctx, o.read)
 	if err != nil {
 		return done, err
@@ -80,3 +72,15 @@ func (o *Operator) Void(ctx context.Context, partition int32, offset int64, reas
 	done.Resumed, err = projections.Resume(ctx, o.read, partition, offset)
 	return done, err
 }
+
+// voidNote is a void as kafka.Config.Void notes it in the vault.
+type voidNote struct {
+	vault *vault.Vault
+	void  vault.Void
+}
+
+// Note implements kafka.VoidNotes.
+func (n voidNote) Note(ctx context.Context) error { return n.vault.Void(ctx, n.void) }
+
+// TakeBack implements kafka.VoidNotes.
+func (n voidNote) TakeBack(ctx context.Context) error { return n.vault.TakeBack(ctx, n.void) }
