@@ -51,7 +51,7 @@ func (l logMigrateCmd) Run(ctx context.Context, config *app.Config, c *console) 
 			return err
 		}
 	}
-	from := migrate.Place{Kafka: installation.Kafka, ReadURL: installation.ReadURL, VaultURL: installation.VaultURL}
+	from := migrate.Installation{Kafka: installation.Kafka, ReadURL: installation.ReadURL, VaultURL: installation.VaultURL}
 	to := l.place(from)
 	if config.DatabaseURL == "" && to.ReadURL == from.ReadURL && len(l.ToBrokers) > 0 {
 		return errors.New("the embedded databases go only with the embedded broker: give --to-database-url and --to-vault-url, two empty databases")
@@ -70,7 +70,7 @@ func (l logMigrateCmd) Run(ctx context.Context, config *app.Config, c *console) 
 }
 
 // place is where to move to.
-func (l logMigrateCmd) place(from migrate.Place) migrate.Place {
+func (l logMigrateCmd) place(from migrate.Installation) migrate.Installation {
 	to := from
 	topics := from.Kafka.Topics
 	topics.Era = from.Kafka.Topics.CurrentEra() + 1
@@ -98,7 +98,7 @@ func (l logMigrateCmd) place(from migrate.Place) migrate.Place {
 }
 
 // advise says what to do about an error.
-func (l logMigrateCmd) advise(err error, to migrate.Place) error {
+func (l logMigrateCmd) advise(err error, to migrate.Installation) error {
 	switch {
 	case errors.Is(err, kafka.ErrNotEmpty):
 		return fmt.Errorf("%w (delete the topics %s.*, or choose other names with --to-prefix)", err, to.Kafka.Topics.Prefix)
@@ -111,7 +111,7 @@ func (l logMigrateCmd) advise(err error, to migrate.Place) error {
 	}
 }
 
-func (l logMigrateCmd) say(c *console, from, to migrate.Place, done kafka.Migrated, took time.Duration) error {
+func (l logMigrateCmd) say(c *console, from, to migrate.Installation, done kafka.Migrated, took time.Duration) error {
 	topics := to.Kafka.Topics
 	settings := [][2]string{
 		{"CAIRN_ERA", fmt.Sprint(topics.Era)}, {"CAIRN_PARTITIONS", fmt.Sprint(topics.N())}, {"CAIRN_TOPIC_PREFIX", topics.Prefix},

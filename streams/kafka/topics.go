@@ -113,10 +113,18 @@ func (t Topics) CurrentEra() int { return cmp.Or(t.Era, 1) }
 // PartitionOf is the partition of a scope.
 func (t Topics) PartitionOf(scope domain.Scope) int32 { return PartitionOf(scope, t.N()) }
 
-// ensure creates the topics that are missing (the ephemeral ones may stand on another cluster), waits until they are
+// clusterOf is which of two clusters a topic stands on, which may be the same.
+type clusterOf bool
+
+const (
+	lasting   clusterOf = false // commands, log and parked
+	ephemeral clusterOf = true  // replies and live
+)
+
+// ensure creates the topics of one cluster that are missing, waits until they are
 // served, and checks those that were there. Its error names everything that is wrong at once.
-func (t Topics) ensure(ctx context.Context, client *kgo.Client, ephemeral bool) error {
-	want := t.settings(ephemeral)
+func (t Topics) ensure(ctx context.Context, client *kgo.Client, of clusterOf) error {
+	want := t.settings(of)
 	created, err := t.create(ctx, client, want)
 	if err != nil {
 		return err
@@ -137,11 +145,11 @@ func (t Topics) ensure(ctx context.Context, client *kgo.Client, ephemeral bool) 
 }
 
 // settings are those of each topic by its name.
-func (t Topics) settings(ephemeral bool) map[string]map[string]*string {
+func (t Topics) settings(of clusterOf) map[string]map[string]*string {
 	inSync := fmt.Sprint(cmp.Or(t.InSync, max(1, int(t.Replication)-1)))
 	all := map[string]map[string]*string{}
 	for _, want := range readTopicsFile().Topics {
-		if want.Ephemeral == ephemeral {
+		if clusterOf(want.Ephemeral) == of {
 			config := map[string]*string{"min.insync.replicas": &inSync}
 			for k, v := range want.Config {
 				config[k] = &v
@@ -252,7 +260,7 @@ func (c Config) Ensure(ctx context.Context) error {
 		return err
 	}
 	defer live.Close()
-	if err := errors.Join(c.Topics.ensure(ctx, client, false), c.Topics.ensure(ctx, live, true)); err != nil {
+	if err := errors.Join(c.Topics.ensure(ctx, client, lasting), c.Topics.ensure(ctx, live, ephemeral)); err != nil {
 		return err
 	}
 	if c.Stored == nil {

@@ -17,7 +17,7 @@ import (
 var ErrUsed = errors.New("the databases to copy to are not empty")
 
 // emptyDatabases makes the schemas of the databases to copy to, and refuses those that somebody has used.
-func emptyDatabases(ctx context.Context, to Place) error {
+func emptyDatabases(ctx context.Context, to Installation) error {
 	for _, database := range []struct {
 		url, used string
 		which     migrations.Database

@@ -25,15 +25,15 @@ import (
 	"github.com/cairnhq/cairn/streams/kafka"
 )
 
-// Place is where a Cairn is: its topics and its databases.
-type Place struct {
+// Installation is where a Cairn is: its topics and its databases.
+type Installation struct {
 	Kafka             kafka.Config
 	ReadURL, VaultURL string
 }
 
 // Plan says what to move where.
 type Plan struct {
-	From, To Place // the same databases, or others that are empty
+	From, To Installation // the same databases, or others that are empty
 	Master   []byte
 	// Projectors are all that there are.
 	Projectors func(*pgxpool.Pool) []projections.Projector
