@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -57,6 +58,9 @@ func (r repairCmd) with(ctx context.Context, repairer *repair.Repairer, c *conso
 	if err := sayFindings(c, f); err != nil || f.Nothing() {
 		return err
 	}
+	if err := sayFeeds(c, repairer.Feeds(f)); err != nil {
+		return err
+	}
 	if !r.Yes {
 		return errUnrepaired
 	}
@@ -78,6 +82,20 @@ func (r repairCmd) with(ctx context.Context, repairer *repair.Repairer, c *conso
 		fmt.Fprintf(c.out, "%d tables are empty now and are filled from the log at the next start. Effects and timers are paused, since some may be done whose outcome is lost:\nlook at `cairn effects list`, then `cairn effects resume`.\n", len(done.Tables))
 	}
 	return nil
+}
+
+// sayFeeds says what else is to be done where something is lost: what was published can't be taken back by a repair.
+func sayFeeds(c *console, topics []string) error {
+	if len(topics) == 0 {
+		return nil
+	}
+	if c.json {
+		return printJSON(c.out, map[string]any{"feeds_to_delete": topics})
+	}
+	_, err := fmt.Fprintf(c.out, "Of what is lost some may be published. If it is, `/readyz` says so after the start (publisher/N: the log lost its end, or\n"+
+		"another log's), and nothing more is published. Then delete these topics, all of them; after the next start everything is\n"+
+		"published again, under the same ids: %s\n", strings.Join(topics, ", "))
+	return err
 }
 
 func sayFindings(c *console, f repair.Findings) error {

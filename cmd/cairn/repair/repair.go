@@ -19,6 +19,7 @@ import (
 	"github.com/cairnhq/cairn/projections/vault"
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/codec"
+	"github.com/cairnhq/cairn/streams/feed"
 	"github.com/cairnhq/cairn/streams/kafka"
 )
 
@@ -73,6 +74,19 @@ type Findings struct {
 
 // Nothing says that there is nothing to repair.
 func (f Findings) Nothing() bool { return len(f.Ahead) == 0 && len(f.Passed) == 0 }
+
+// Feeds are the topics that may carry lost events; nil where nothing is lost. Whoever publishes refuses them from then on.
+// They are deleted together: each says from where on the others go on.
+func (r *Repairer) Feeds(f Findings) []string {
+	if len(f.Ahead) == 0 {
+		return nil
+	}
+	var topics []string
+	for _, name := range feed.Names() {
+		topics = append(topics, r.Kafka.Topics.Feed(name))
+	}
+	return topics
+}
 
 // ErrRunning says that something works on the installation.
 var ErrRunning = errors.New("something is connected to the database: stop every process of this installation first")

@@ -135,8 +135,8 @@ func TestWhatTheLogLostIsNamedAndTheRestGoesOn(t *testing.T) {
 			}
 		})
 		all = rows(t, i, "events")
-		looked(t, i, func(_ *repair.Repairer, f repair.Findings) {
-			if !f.Nothing() || len(f.Lost) > 0 {
+		looked(t, i, func(r *repair.Repairer, f repair.Findings) {
+			if !f.Nothing() || len(f.Lost) > 0 || len(r.Feeds(f)) > 0 {
 				t.Errorf("a whole log: %+v", f.Ahead)
 			}
 		})
@@ -149,6 +149,9 @@ func TestWhatTheLogLostIsNamedAndTheRestGoesOn(t *testing.T) {
 		looked(t, i, func(r *repair.Repairer, f repair.Findings) {
 			if len(f.Lost) != all-kept || f.Decisions != 5 || len(f.Ahead) != 3 {
 				t.Errorf("%d lost events of %d, %d decisions, %d readers ahead: %v", len(f.Lost), all-kept, f.Decisions, len(f.Ahead), f.Ahead)
+			}
+			if feeds := r.Feeds(f); len(feeds) != 6 || !strings.Contains(feeds[0], ".feed.") {
+				t.Errorf("the feeds to delete are %q", feeds)
 			}
 			for _, l := range f.Lost {
 				var is bool
