@@ -141,8 +141,8 @@ func execute(ctx context.Context, config *pgx.ConnConfig, statement string) erro
 	return errors.Join(err, conn.Close(ctx))
 }
 
-// Empty throws every read model of a database away, with its checkpoints, as an operator does before a rebuild. Engines
-// that run begin again at the start of the log.
+// Empty throws every read model of a database away, with its checkpoints, as an operator does before a rebuild. No engine
+// may run meanwhile: one that does learns of it only when its next batch finds no checkpoint to move.
 func Empty(ctx context.Context, pool *pgxpool.Pool) error {
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "TRUNCATE projection_checkpoints, "+strings.Join(Tables(), ", "))
