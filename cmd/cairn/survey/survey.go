@@ -20,16 +20,10 @@ import (
 // maxDefects bounds what is kept of a log that is damaged throughout.
 const maxDefects = 20
 
-// Place is a record's partition and offset.
-type Place struct {
-	Partition int32
-	Offset    int64
-}
-
 // Log is what was seen so far of a log, all partitions of it, each from its first record on and in order.
 type Log struct {
 	schema *codec.Schema
-	voided map[Place]bool
+	voided map[streams.Place]bool
 
 	at      map[int32]streams.Checkpoint
 	scopes  map[domain.Scope]uint64
@@ -50,12 +44,12 @@ type head struct {
 // New is a survey that has seen nothing. Voided are the records that count without their events.
 func New(schema *codec.Schema, voided []vault.Void) *Log {
 	l := &Log{
-		schema: schema, voided: map[Place]bool{}, at: map[int32]streams.Checkpoint{},
+		schema: schema, voided: map[streams.Place]bool{}, at: map[int32]streams.Checkpoint{},
 		scopes: map[domain.Scope]uint64{}, streams: map[streams.StreamKey]head{},
 		facts: vault.Facts{Accounts: map[string]vault.AccountFact{}},
 	}
 	for _, v := range voided {
-		l.voided[Place{v.Partition, v.Offset}] = true
+		l.voided[streams.Place{Partition: v.Partition, Offset: v.Offset}] = true
 	}
 	return l
 }
@@ -104,7 +98,7 @@ func (l *Log) Add(r *kgo.Record) *streams.Commit {
 	if !counts || mark.Sort != streams.SortCommit {
 		return nil
 	}
-	if l.voided[Place{r.Partition, r.Offset}] {
+	if l.voided[streams.Place{Partition: r.Partition, Offset: r.Offset}] {
 		l.Commits++
 		return kafka.VoidedCommit(r, mark)
 	}
