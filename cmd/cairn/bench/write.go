@@ -87,6 +87,12 @@ func writeMode(ctx context.Context, options Options, synced bool) (figures []Fig
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.stop()) }()
+	return levels(ctx, options, r, mode, func(int) bool { return synced })
+}
+
+// levels measures a ring at each number of askers, and saturated. Against says at which of them a synced produce is what an
+// ask is held against.
+func levels(ctx context.Context, options Options, r *ring, mode string, against func(askers int) bool) ([]Figure, error) {
 	all := make([]*asker, options.Saturated)
 	var opening errgroup.Group
 	opening.SetLimit(64)
@@ -99,8 +105,9 @@ func writeMode(ctx context.Context, options Options, synced bool) (figures []Fig
 	if err := opening.Wait(); err != nil {
 		return nil, err
 	}
+	var figures []Figure
 	for _, n := range append(slices.Clone(options.Askers), options.Saturated) {
-		level, err := measureLevel(ctx, options, all[:n], synced)
+		level, err := measureLevel(ctx, options, all[:n], against(n))
 		if err != nil {
 			return nil, err
 		}
@@ -111,7 +118,7 @@ func writeMode(ctx context.Context, options Options, synced bool) (figures []Fig
 		case options.Saturated:
 			name = mode + ", saturated"
 		}
-		figures = append(figures, level.figures(name, n, options.Saturated, synced)...)
+		figures = append(figures, level.figures(name, n, options.Saturated, against(n))...)
 		fmt.Fprintf(options.Progress, "%s: %.0f asks/s, direct %.0f/s\n", name, Median(level.ring.rate), Median(level.direct.rate))
 	}
 	return figures, nil

@@ -13,7 +13,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/cairnhq/cairn/domain/aggregates"
 	"github.com/cairnhq/cairn/streams/codec"
@@ -67,34 +66,7 @@ func onKafka(ctx context.Context, options KafkaOptions) (figures []Figure, err e
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.stop()) }()
-	all := make([]*asker, options.Saturated)
-	var opening errgroup.Group
-	opening.SetLimit(64)
-	for i := range all {
-		opening.Go(func() (err error) {
-			all[i], err = r.newAsker(ctx)
-			return err
-		})
-	}
-	if err := opening.Wait(); err != nil {
-		return nil, err
-	}
-	for _, n := range append(slices.Clone(options.Askers), options.Saturated) {
-		l, err := measureLevel(ctx, options.Options, all[:n], n == 1)
-		if err != nil {
-			return nil, err
-		}
-		name := fmt.Sprintf("%s, %d askers", mode, n)
-		switch n {
-		case 1:
-			name = mode + ", 1 asker"
-		case options.Saturated:
-			name = mode + ", saturated"
-		}
-		figures = append(figures, l.figures(name, n, options.Saturated, n == 1)...)
-		fmt.Fprintf(options.Progress, "%s: %.0f asks/s, direct %.0f/s\n", name, Median(l.ring.rate), Median(l.direct.rate))
-	}
-	return figures, nil
+	return levels(ctx, options.Options, r, mode, func(askers int) bool { return askers == 1 })
 }
 
 // dropTopics deletes the topics and groups of the benchmark.

@@ -2,14 +2,11 @@ package e2e_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"encoding/hex"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -30,13 +27,7 @@ func TestARunThatWaitsGoesOnWhenItsDeviceComes(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	brokers := kafkatest.Broker(t)
-	env := []string{
-		"CAIRN_BROKERS=" + strings.Join(brokers.Seeds, ","), "CAIRN_LIVE_BROKERS=" + strings.Join(brokers.LiveSeeds, ","),
-		"CAIRN_TOPIC_PREFIX=" + cmp.Or(brokers.Topics.Prefix, "cairn"),
-		"CAIRN_REPLICATION=" + strconv.Itoa(max(1, int(brokers.Topics.Replication))), "CAIRN_PARTITIONS=2", "CAIRN_LOG_LEVEL=warn",
-		"CAIRN_DATABASE_URL=" + pgtest.DSN(t, migrations.Read), "CAIRN_VAULT_URL=" + pgtest.DSN(t, migrations.Vault),
-		"CAIRN_MASTER_KEY=" + hex.EncodeToString(bytes.Repeat([]byte{7}, 32)),
-	}
+	env := outside(brokers, 2, pgtest.DSN(t, migrations.Read), pgtest.DSN(t, migrations.Vault), bytes.Repeat([]byte{7}, 32))
 	front := serve(t, env, "api,gateway")
 	back := serve(t, env, "writer,projector,effects")
 	policies := serve(t, env, "policies")

@@ -2,15 +2,12 @@ package e2e_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -99,12 +96,7 @@ func TestARollingRestartCanGoBackUntilTheUpgradeIsFinalized(t *testing.T) {
 	master := bytes.Repeat([]byte{7}, 32)
 	f := &fleet{t: t, old: previousRelease(t), new: newRelease(t), addrs: [2]string{freeAddr(t), freeAddr(t)}}
 	read, vaults := pgtest.DSN(t, migrations.Read), pgtest.DSN(t, migrations.Vault)
-	f.env = []string{
-		"CAIRN_BROKERS=" + strings.Join(brokers.Seeds, ","), "CAIRN_LIVE_BROKERS=" + strings.Join(brokers.LiveSeeds, ","),
-		"CAIRN_TOPIC_PREFIX=" + cmp.Or(brokers.Topics.Prefix, "cairn"),
-		"CAIRN_REPLICATION=" + strconv.Itoa(max(1, int(brokers.Topics.Replication))), "CAIRN_PARTITIONS=4", "CAIRN_LOG_LEVEL=warn",
-		"CAIRN_DATABASE_URL=" + read, "CAIRN_VAULT_URL=" + vaults, "CAIRN_MASTER_KEY=" + hex.EncodeToString(master),
-	}
+	f.env = outside(brokers, 4, read, vaults, master)
 	f.roll(ctx, 0, f.old)
 	f.roll(ctx, 1, f.old)
 	work := newWork(ctx, t, f.running[0])

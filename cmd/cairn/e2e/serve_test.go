@@ -17,6 +17,7 @@ import (
 	"github.com/cairnhq/cairn/clients/device"
 	"github.com/cairnhq/cairn/migrations"
 	"github.com/cairnhq/cairn/projections/pgtest"
+	"github.com/cairnhq/cairn/streams/kafka"
 	"github.com/cairnhq/cairn/streams/kafkatest"
 )
 
@@ -27,13 +28,7 @@ func TestRolesInProcessesOfTheirOwn(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	brokers := kafkatest.Broker(t)
-	env := []string{
-		"CAIRN_BROKERS=" + strings.Join(brokers.Seeds, ","), "CAIRN_LIVE_BROKERS=" + strings.Join(brokers.LiveSeeds, ","),
-		"CAIRN_TOPIC_PREFIX=" + cmp.Or(brokers.Topics.Prefix, "cairn"),
-		"CAIRN_REPLICATION=" + strconv.Itoa(max(1, int(brokers.Topics.Replication))), "CAIRN_PARTITIONS=4", "CAIRN_LOG_LEVEL=warn",
-		"CAIRN_DATABASE_URL=" + pgtest.DSN(t, migrations.Read), "CAIRN_VAULT_URL=" + pgtest.DSN(t, migrations.Vault),
-		"CAIRN_MASTER_KEY=" + hex.EncodeToString(bytes.Repeat([]byte{7}, 32)),
-	}
+	env := outside(brokers, 4, pgtest.DSN(t, migrations.Read), pgtest.DSN(t, migrations.Vault), bytes.Repeat([]byte{7}, 32))
 	front := serve(t, env, "api,gateway")
 	back := serve(t, env, "writer,projector,effects")
 	front.ready(ctx)
@@ -62,6 +57,17 @@ func TestRolesInProcessesOfTheirOwn(t *testing.T) {
 	if resp, err := http.Get(back.url() + "/api/v1/threads"); err == nil {
 		resp.Body.Close()
 		t.Errorf("a process without the role api answered %s", resp.Status)
+	}
+}
+
+// outside is the environment of processes on brokers and databases that none of them starts.
+func outside(brokers kafka.Config, partitions int, read, vaults string, master []byte) []string {
+	return []string{
+		"CAIRN_BROKERS=" + strings.Join(brokers.Seeds, ","), "CAIRN_LIVE_BROKERS=" + strings.Join(brokers.LiveSeeds, ","),
+		"CAIRN_TOPIC_PREFIX=" + cmp.Or(brokers.Topics.Prefix, "cairn"),
+		"CAIRN_REPLICATION=" + strconv.Itoa(max(1, int(brokers.Topics.Replication))), "CAIRN_PARTITIONS=" + strconv.Itoa(partitions),
+		"CAIRN_LOG_LEVEL=warn", "CAIRN_DATABASE_URL=" + read, "CAIRN_VAULT_URL=" + vaults,
+		"CAIRN_MASTER_KEY=" + hex.EncodeToString(master),
 	}
 }
 
