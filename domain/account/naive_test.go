@@ -37,7 +37,7 @@ func naive(past []account.Event, c account.Command) (events []string, code strin
 	case erased:
 		return nil, domain.CodeScopeErased
 	}
-	switch c := c.(type) { // of those that the test sends
+	switch c := c.(type) {
 	case account.Register:
 		if c.Tier == "" {
 			c.Tier = account.Free
@@ -62,6 +62,7 @@ func naive(past []account.Event, c account.Command) (events []string, code strin
 			return nil, domain.CodeNotFound
 		}
 		return []string{fmt.Sprintf("%+v", account.Erased{})}, ""
+	case account.On: // a target is no wish by itself
 	}
 	return nil, ""
 }

@@ -157,29 +157,23 @@ func (p *prediction) fire(timer string) {
 		if !is {
 			return
 		}
-		switch e := p.last(run.RunID).(type) { // of some only
-		case thread.RouteFailed:
-			if rest == fmt.Sprintf("%s:0:%d", run.RunID, e.Attempt+1) {
-				p.say("RouteRequested %d", e.Attempt+1)
-			}
-		case thread.TurnFailed:
-			if rest == fmt.Sprintf("%s:%d:%d", run.RunID, e.Turn, e.Attempt+1) {
-				p.again(e)
-			}
+		last := p.last(run.RunID)
+		if e, ok := last.(thread.RouteFailed); ok && rest == fmt.Sprintf("%s:0:%d", run.RunID, e.Attempt+1) {
+			p.say("RouteRequested %d", e.Attempt+1)
+		}
+		if e, ok := last.(thread.TurnFailed); ok && rest == fmt.Sprintf("%s:%d:%d", run.RunID, e.Turn, e.Attempt+1) {
+			p.again(e)
 		}
 	case "turn":
 		if !is {
 			return
 		}
-		switch e := p.last(run.RunID).(type) { // of some only
-		case thread.RouteRequested:
-			if rest == thread.RouteEffect(run.RunID, e.Attempt) {
-				p.failRoute(thread.FailRoute{RunID: run.RunID, Attempt: e.Attempt, Class: thread.Deadline})
-			}
-		case thread.TurnRequested:
-			if rest == thread.TurnEffect(run.RunID, e.Turn, e.Attempt) {
-				p.failTurn(run.RunID, e.Turn, e.Attempt, thread.Deadline, 0)
-			}
+		last := p.last(run.RunID)
+		if e, ok := last.(thread.RouteRequested); ok && rest == thread.RouteEffect(run.RunID, e.Attempt) {
+			p.failRoute(thread.FailRoute{RunID: run.RunID, Attempt: e.Attempt, Class: thread.Deadline})
+		}
+		if e, ok := last.(thread.TurnRequested); ok && rest == thread.TurnEffect(run.RunID, e.Turn, e.Attempt) {
+			p.failTurn(run.RunID, e.Turn, e.Attempt, thread.Deadline, 0)
 		}
 	case "index":
 		for call, step := range p.postponed() {

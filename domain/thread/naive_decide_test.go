@@ -55,14 +55,12 @@ func (p *prediction) say(format string, args ...any) {
 // decide is what a command leads to: events, or the code of a rejection.
 func (n *naive) decide(c thread.Command) (events []string, code string) {
 	p := &prediction{naive: n, events: []string{}}
-	switch c.(type) { // of some only
-	case thread.Open, thread.PostMessage:
-	default:
-		if !n.opened() {
-			return p.events, domain.CodeNotFound
-		}
+	_, opens := c.(thread.Open)
+	_, posts := c.(thread.PostMessage)
+	if !opens && !posts && !n.opened() {
+		return p.events, domain.CodeNotFound
 	}
-	switch c := c.(type) { // of those that the tests send
+	switch c := c.(type) {
 	case thread.Open:
 		if !n.opened() {
 			p.say("Opened")
@@ -95,6 +93,7 @@ func (n *naive) decide(c thread.Command) (events []string, code string) {
 		p.resume(c)
 	case thread.FireTimer:
 		p.fire(c.Timer)
+	case thread.On: // a target is no wish by itself
 	}
 	if code != "" {
 		return []string{}, code
