@@ -35,12 +35,12 @@ func main() {
 // tests is the binary of a folder's tests.
 type tests struct{ binary, folder string }
 
-func run(ctx context.Context, sample bool) error {
+func run(ctx context.Context, sample bool) (err error) {
 	dir, err := os.MkdirTemp("", "cairn-negative-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	all := controls()
 	if !sample {
 		all = append(all, laws()...)

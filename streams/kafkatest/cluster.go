@@ -59,7 +59,7 @@ func Start(ctx context.Context, config Config) (_ *Cluster, err error) {
 	}
 	defer func() {
 		if err != nil {
-			c.Close()
+			err = errors.Join(err, c.Close())
 		}
 	}()
 	all, ctx := errgroup.WithContext(ctx)

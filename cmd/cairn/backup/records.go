@@ -212,7 +212,7 @@ func (r Records) each(dir string, do func(*kgo.Record) error) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer file.Close() //nolint:errcheck // it was only read
 	in := bufio.NewReaderSize(file, 1<<20)
 	magic := make([]byte, len(recordsMagic))
 	if _, err := io.ReadFull(in, magic); err != nil || string(magic) != recordsMagic {

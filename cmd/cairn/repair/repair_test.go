@@ -173,7 +173,7 @@ func TestWhatTheLogLostIsNamedAndTheRestGoesOn(t *testing.T) {
 		if paused, _, err := work.New(i.Read).Paused(t.Context()); err != nil || !paused {
 			t.Errorf("paused: %t, %v", paused, err)
 		}
-		i.Run(func(ctx context.Context, asker streams.Asker) {})
+		i.Run(func(context.Context, streams.Asker) {})
 		if n := rows(t, i, "events"); n != kept {
 			t.Errorf("%d events after the repair, %d were kept", n, kept)
 		}
@@ -221,7 +221,7 @@ func TestALogThatGrewOtherwiseIsFound(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		i.Run(func(ctx context.Context, asker streams.Asker) {})
+		i.Run(func(context.Context, streams.Asker) {})
 		if v := judged(t, i); v.Events != rows(t, i, "events") {
 			t.Errorf("%d events in the log, %d in the read model", v.Events, rows(t, i, "events"))
 		}

@@ -73,7 +73,7 @@ func New(ctx context.Context, c Config, urls URLs, h *history.Recorder) (*Load, 
 		}
 		for j := range 2 {
 			name := fmt.Sprintf("client %d.%d", i, j)
-			l.clients = append(l.clients, &client{user: u, name: name, rand: rand.New(rand.NewPCG(c.Seed, uint64(i*2+j))), dear: j == 0})
+			l.clients = append(l.clients, &client{user: u, name: name, rand: rand.New(rand.NewPCG(c.Seed, uint64(i*2+j))), dear: j == 0}) //nolint:gosec // no secret
 		}
 		l.readers = append(l.readers, newReader(u, fmt.Sprintf("subscriber %d", i)))
 	}

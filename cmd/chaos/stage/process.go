@@ -193,7 +193,7 @@ func (p *Process) wait() { p.running.Wait() }
 func (p *Process) Ready(ctx context.Context) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	said := "nothing yet"
+	var said string
 	for {
 		request, cancel := context.WithTimeout(ctx, 5*time.Second)
 		r, err := http.NewRequestWithContext(request, http.MethodGet, p.URL()+"/readyz", nil)
