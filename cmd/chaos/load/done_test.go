@@ -3,6 +3,7 @@ package load_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -22,8 +23,8 @@ import (
 )
 
 const (
-	scope domain.Scope = "user-ann"
-	step               = "r.1.0.1"
+	scope = domain.Scope("user-ann")
+	step  = "r.1.0.1"
 )
 
 // A device that makes a row twice because it forgot that it had made it is found; one that remembers is not, nor one that
@@ -113,7 +114,12 @@ func twice(t *testing.T, call string, o device.Options) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	done := make(chan error, 1)
 	go func() { done <- d.Run(ctx) }()
-	defer func() { cancel(); <-done }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("the device ended with %v", err)
+		}
+	}()
 	var conn *websocket.Conn
 	select {
 	case conn = <-conns:
