@@ -107,6 +107,20 @@ func offsetsAtEnd(ctx context.Context, client *kgo.Client, topic string) (map[in
 	return endOffsets(ctx, client, topic, partitions...)
 }
 
+// topicEnds answers where all partitions of a topic end, with endOffsets' patience.
+func topicEnds(ctx context.Context, admin *kadm.Client, topic string) (ends kadm.ListedOffsets, err error) {
+	limit, cancel := context.WithTimeout(ctx, endsWithin)
+	defer cancel()
+	err = again(limit, func() (err error) {
+		ends, err = admin.ListEndOffsets(limit, topic)
+		return cmpErr(err, ends.Error())
+	})
+	if err != nil {
+		return nil, fmt.Errorf("end of %s: %w", topic, err)
+	}
+	return ends, nil
+}
+
 // endOffsets answers where partitions of a topic end: what was acknowledged lies before. It waits a while for what
 // passes by itself.
 func endOffsets(ctx context.Context, client *kgo.Client, topic string, partitions ...int32) (map[int32]int64, error) {

@@ -227,15 +227,9 @@ func checked(key string) bool {
 // CheckEnds refuses a log that ends below what was read from it: a broker that lost its end, or was put back from an old
 // copy, would hand out the same offsets twice. Stored are the checkpoints of one reader by partition.
 func (t Topics) CheckEnds(ctx context.Context, admin *kadm.Client, reader string, stored map[int32]streams.Checkpoint) error {
-	var ends kadm.ListedOffsets
-	limit, cancel := context.WithTimeout(ctx, endsWithin)
-	defer cancel()
-	err := again(limit, func() (err error) {
-		ends, err = admin.ListEndOffsets(limit, t.Log())
-		return cmpErr(err, ends.Error())
-	})
+	ends, err := topicEnds(ctx, admin, t.Log())
 	if err != nil {
-		return fmt.Errorf("end of %s: %w", t.Log(), err)
+		return err
 	}
 	var faults []error
 	for partition, c := range stored {
@@ -282,15 +276,9 @@ func (c Config) Ensure(ctx context.Context) error {
 // checkCommands refuses commands that end below what was decided of them: new ones would get the offsets of decided ones, and
 // never be decided.
 func (t Topics) checkCommands(ctx context.Context, admin *kadm.Client, stored map[int32]streams.Checkpoint) error {
-	var ends kadm.ListedOffsets
-	limit, cancel := context.WithTimeout(ctx, endsWithin)
-	defer cancel()
-	err := again(limit, func() (err error) {
-		ends, err = admin.ListEndOffsets(limit, t.Commands())
-		return cmpErr(err, ends.Error())
-	})
+	ends, err := topicEnds(ctx, admin, t.Commands())
 	if err != nil {
-		return fmt.Errorf("end of %s: %w", t.Commands(), err)
+		return err
 	}
 	var faults []error
 	for partition, c := range stored {
