@@ -177,9 +177,10 @@ func TestNothingCountsAfterAClose(t *testing.T) {
 	})
 }
 
-// A counted commit that leaves out a position, or takes one again, was written by no correct writer: readers stop before it.
+// A counted commit that leaves out a position, or takes one again, was written by no correct writer: readers are
+// handed what lies before it, and stop there.
 func TestAReaderStopsAtAGap(t *testing.T) {
-	schedule(t, "stops", func(p *pen) {
+	schedule(t, "0A 1, stops", func(p *pen) {
 		p.lead(streams.SortLead, 1, "A")
 		p.commit(1, "A", 0, -1, 1)
 		p.commit(1, "A", 1, 0, 3)
