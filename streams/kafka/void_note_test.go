@@ -61,3 +61,31 @@ func TestAVoidLosesAgainstAWriter(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatAnotherStandsOnIsNotVoided: a commit whose scope has gone on leaves a hole, whatever the writer has stored;
+// those behind it are voided first.
+func TestWhatAnotherStandsOnIsNotVoided(t *testing.T) {
+	s := newSite(t, 1, 1, memory.NewKeys())
+	if err := s.config.Ensure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pen := newPen(t, s.config)
+	pen.takeLead(1, penWriter)
+	pen.write(pen.commit(command("user-a", "1", "pro"), 0, nil, 1)) // offset 1
+	pen.write(pen.commit(command("user-a", "2", "pro"), 1, nil, 2))
+	voided := map[int64]bool{}
+	s.config.Voided = func(context.Context, int32) (map[int64]bool, error) { return voided, nil }
+	void := func(offset int64) (noted bool, err error) {
+		notes := &meanwhile{happens: func() { voided[offset] = true }}
+		_, err = s.config.Void(t.Context(), s.states, 0, offset, notes)
+		return notes.noted, err
+	}
+	if noted, err := void(1); err == nil || noted {
+		t.Errorf("the first of two was voided: %v, noted %v", err, noted)
+	}
+	for _, offset := range []int64{2, 1} {
+		if noted, err := void(offset); err != nil || !noted {
+			t.Errorf("voiding offset %d, the last first: %v, noted %v", offset, err, noted)
+		}
+	}
+}

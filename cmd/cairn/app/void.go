@@ -54,6 +54,7 @@ func (o *Operator) Void(ctx context.Context, partition int32, offset int64, reas
 	if partition < 0 || partition >= config.Topics.N() {
 		return done, fmt.Errorf("the log has partitions 0 to %d", config.Topics.N()-1)
 	}
+	config.Voided = o.vault.Voided(config.Topics.CurrentEra())
 	note := voidNote{o.vault, vault.Void{Era: config.Topics.CurrentEra(), Partition: partition, Offset: offset, Reason: reason}}
 	commit, err := config.Void(ctx, writerstates.New(o.read), partition, offset, note)
 	if err != nil {
