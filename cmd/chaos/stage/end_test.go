@@ -14,12 +14,13 @@ import (
 // A process that ends by itself, or otherwise than it was told to, is a fault, unless there is a reason for it.
 func TestAnEndThatNobodyPlannedIsFound(t *testing.T) {
 	const away = "echo 'cairn: connect: failed to connect to `user=cairn`: refused' >&2; exit 1"
-	for name, c := range map[string]struct {
+	type ending struct {
 		script string
 		stops  bool
 		says   string // what the fault says; "": there is none
 		pardon bool
-	}{
+	}
+	endings := map[string]ending{
 		"killed":                      {script: "exec sleep 60"},
 		"stopped in good order":       {script: "trap 'exit 0' TERM; echo up; while :; do sleep 0.02; done", stops: true},
 		"stopped with an error":       {script: "trap 'echo cairn: a part failed; exit 1' TERM; echo up; while :; do sleep 0.02; done", stops: true, says: "a part failed"},
@@ -30,14 +31,21 @@ func TestAnEndThatNobodyPlannedIsFound(t *testing.T) {
 		"Postgres away at the start":  {script: away, pardon: true},
 		"Postgres away while it runs": {script: "echo 'cairn: serving on http://x' >&2; " + away, says: "failed to connect"},
 		"that with another code":      {script: strings.Replace(away, "exit 1", "exit 3", 1), says: "exit status 3"},
-	} {
+	}
+	// All are written before the first is started: a process that is forked meanwhile would hold a file open for
+	// writing, and the system starts no such program.
+	dirs := map[string]string{}
+	for name, c := range endings {
+		dirs[name] = t.TempDir()
+		if err := os.WriteFile(filepath.Join(dirs[name], "program"), []byte("#!/bin/sh\n"+c.script+"\n"), 0o700); err != nil { //nolint:gosec // it is a program
+			t.Fatal(err)
+		}
+	}
+	for name, c := range endings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
+			dir := dirs[name]
 			binary := filepath.Join(dir, "program")
-			if err := os.WriteFile(binary, []byte("#!/bin/sh\n"+c.script+"\n"), 0o700); err != nil { //nolint:gosec // it is a program
-				t.Fatal(err)
-			}
 			p, err := stage.NewProcess(stage.Program{Dir: dir, Binary: binary}, "writer", 1)
 			if err != nil {
 				t.Fatal(err)
