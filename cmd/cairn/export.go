@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/cairnhq/cairn/cmd/cairn/app"
@@ -90,16 +91,19 @@ func parseTime(text string, to *time.Time) error {
 
 // file writes a file beside its place, and puts it there when it is complete.
 func (e exportCmd) file(path string, write func(io.Writer) (int64, error)) (int64, error) {
-	f, err := os.Create(path + ".new")
+	if there, err := os.Lstat(path); err == nil && !there.Mode().IsRegular() {
+		return 0, fmt.Errorf("%s is there and no file that could be replaced: name another", path)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.new")
 	if err != nil {
 		return 0, err
 	}
 	n, err := write(f)
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(path+".new", path)
+		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		os.Remove(path + ".new")
+		os.Remove(f.Name())
 	}
 	return n, err
 }

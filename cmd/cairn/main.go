@@ -97,9 +97,22 @@ func run(ctx context.Context, args []string, c console) error {
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	err = parsed.Run(&root.Config, &c)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		return nil
+		if endsWhenTold(parsed.Command()) {
+			return nil
+		}
+		return fmt.Errorf("%s was broken off and is not complete: repeat it", parsed.Command())
 	}
 	return err
+}
+
+// endsWhenTold reports whether being told to end is how a command ends. Every other one has not done then what it was for.
+func endsWhenTold(command string) bool {
+	for _, lasting := range []string{"dev", "serve", "chat", "events tail"} {
+		if command == lasting || strings.HasPrefix(command, lasting+" ") {
+			return true
+		}
+	}
+	return false
 }
 
 type versionCmd struct{}

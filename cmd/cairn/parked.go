@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/cairnhq/cairn/cmd/cairn/app"
@@ -156,6 +157,9 @@ type parkedDropCmd struct {
 
 // Run gives it up.
 func (p parkedDropCmd) Run(ctx context.Context, config *app.Config, c *console) error {
+	if strings.TrimSpace(p.Reason) == "" {
+		return errors.New("nothing was dropped: say why with --reason")
+	}
 	return operating(ctx, config, func(o *app.Operator) error {
 		if err := o.DropParked(ctx, p.Item, p.Reason); err != nil {
 			return err
