@@ -33,6 +33,12 @@ type logMigrateCmd struct {
 
 // Run moves, and prints the settings to go on with.
 func (l logMigrateCmd) Run(ctx context.Context, config *app.Config, c *console) error {
+	if l.ToPartitions < 0 || l.ToReplication < 0 {
+		return errors.New("--to-partitions and --to-replication must not be negative")
+	}
+	if err := app.CheckPrefix(l.ToPrefix); err != nil {
+		return fmt.Errorf("--to-prefix: %w", err)
+	}
 	if (l.ToDatabase == "") != (l.ToVault == "") {
 		return errors.New("give both --to-database-url and --to-vault-url, or neither")
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -100,10 +101,23 @@ func (c Config) Check() error {
 	if c.Era < 1 {
 		errs = append(errs, errors.New("CAIRN_ERA must be 1 or more"))
 	}
+	if err := CheckPrefix(c.TopicPrefix); err != nil {
+		errs = append(errs, fmt.Errorf("CAIRN_TOPIC_PREFIX: %w", err))
+	}
 	if c.ModelURL != "" && c.Model == "" {
 		errs = append(errs, errors.New("CAIRN_MODEL_URL without CAIRN_MODEL"))
 	}
 	return errors.Join(errs...)
+}
+
+var prefixes = regexp.MustCompile(`^[a-zA-Z0-9._-]{0,100}$`)
+
+// CheckPrefix refuses what no topic's name may begin with. Empty is the default.
+func CheckPrefix(prefix string) error {
+	if !prefixes.MatchString(prefix) {
+		return fmt.Errorf("topic names can't begin with %q: letters, digits, '.', '_' and '-' are allowed, 100 at most", prefix)
+	}
+	return nil
 }
 
 // master reads the master key. In an embedded set-up that has no vault yet the key is made; a vault

@@ -165,6 +165,9 @@ func (r *Repairer) look(ctx context.Context) (Findings, error) {
 	if err != nil {
 		return f, err
 	}
+	if err := r.current(stored); err != nil {
+		return f, err
+	}
 	ends, commands, err := r.ends(ctx)
 	if err != nil {
 		return f, err
@@ -176,6 +179,9 @@ func (r *Repairer) look(ctx context.Context) (Findings, error) {
 	for p := range r.Kafka.Topics.N() {
 		if err := r.scan(ctx, p, ends[p], &f, k, stored[p]); err != nil {
 			return f, err
+		}
+		if f.log.At(p).Acceptance.Closed {
+			return f, fmt.Errorf("partition %d of %s: %w (%s)", p, r.Kafka.Topics.Log(), backup.ErrClosed, useTheNewEra)
 		}
 		after := f.log.At(p).Acceptance.After
 		if next := after.Offset + 1; after.Era == r.Kafka.Topics.CurrentEra() && commands[p] < next {
@@ -195,6 +201,21 @@ func (r *Repairer) look(ctx context.Context) (Findings, error) {
 		return f, ErrEmpty
 	}
 	return f, k.compare(ctx, &f)
+}
+
+// useTheNewEra is what to do instead of repairing a log that was migrated.
+const useTheNewEra = "use the settings of the new era, which `cairn log migrate` printed; if it did not finish, run it again"
+
+// current refuses a log whose readers went on to a later era: they are not ahead of it, but of another one.
+func (r *Repairer) current(stored map[int32][]checkpoint) error {
+	for p, all := range stored {
+		for _, c := range all {
+			if err := r.Kafka.Topics.CheckEra(c.reader, p, c.Checkpoint); errors.Is(err, kafka.ErrMigrated) {
+				return fmt.Errorf("%w: %s", err, useTheNewEra)
+			}
+		}
+	}
+	return nil
 }
 
 // checkpoint is a reader's, by name.

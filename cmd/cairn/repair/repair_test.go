@@ -292,3 +292,23 @@ func TestARepairRefuses(t *testing.T) {
 		}
 	})
 }
+
+// Read models that went on to a later era are not ahead of the log that was migrated: nothing of theirs is emptied.
+func TestAMigratedLogIsNotRepaired(t *testing.T) {
+	m := newMachine(t)
+	m.on(func(i *backuptest.Installation) {
+		i.Run(func(ctx context.Context, asker streams.Asker) { i.Register(ctx, asker, "ann") })
+		if _, err := i.Read.Exec(t.Context(), `UPDATE projection_checkpoints SET era = 2`); err != nil {
+			t.Fatal(err)
+		}
+		i.Read.Reset()
+		r, err := repair.Open(t.Context(), repair.Installation{Kafka: i.Kafka, ReadURL: i.ReadURL, Vault: i.Keys}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close(t.Context()) //nolint:errcheck // a test
+		if _, err := r.Look(t.Context()); !errors.Is(err, kafka.ErrMigrated) || !strings.Contains(err.Error(), "settings of the new era") {
+			t.Errorf("of a log that was migrated: %v", err)
+		}
+	})
+}
