@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -78,40 +79,62 @@ func (r restoreCmd) Run(ctx context.Context, config *app.Config, c *console) err
 		sayFound(c, found)
 		return nil
 	}
-	if err := r.refuse(*config); err != nil {
+	began := time.Now()
+	found, err := r.refuse(ctx, *config, progress)
+	if err != nil {
+		return err
+	}
+	if err := config.BeginRestore(); err != nil {
 		return err
 	}
 	installation, err := app.OpenHere(ctx, *config, app.NewLog(quietly(*config), c.err))
 	if err != nil {
+		if !app.HasData(config.Data) {
+			return errors.Join(err, config.EndRestore()) // nothing was made
+		}
 		return err
 	}
 	defer installation.Close()
 	var done backup.Restored
 	if err := installation.Do(ctx, func(ctx context.Context) error {
-		done, err = backup.Restore(ctx, r.Dir, backup.Target{
+		done, err = backup.Put(ctx, r.Dir, found, backup.Target{
 			Kafka: installation.Kafka, ReadURL: installation.ReadURL, VaultURL: installation.VaultURL, Master: installation.Master,
 		}, progress)
 		return err
 	}); err != nil {
 		return err
 	}
+	if err := config.EndRestore(); err != nil {
+		return err
+	}
+	done.Took = time.Since(began)
 	return r.say(c, done)
 }
 
 // refuse looks at what would go wrong, before anything is made in the data directory.
-func (r restoreCmd) refuse(config app.Config) error {
+func (r restoreCmd) refuse(ctx context.Context, config app.Config, progress *backup.Progress) (backup.Found, error) {
 	m, err := backup.Read(r.Dir)
 	if err != nil {
-		return err
+		return backup.Found{}, err
+	}
+	if err := config.Check(); err != nil {
+		return backup.Found{}, err
 	}
 	if config.Embedded() && app.HasData(config.Data) {
-		return fmt.Errorf("%w: there is data in %s: name another directory with CAIRN_DATA, or remove kafka and postgres there if a restore broke off", backup.ErrNotEmpty, config.Data)
+		return backup.Found{}, fmt.Errorf("%w: there is data in %s: name another directory with CAIRN_DATA, or remove kafka and postgres there if a restore broke off", backup.ErrNotEmpty, config.Data)
 	}
 	master, err := config.Master()
 	if err != nil {
-		return err
+		return backup.Found{}, err
 	}
-	return m.Seal.Opens(master)
+	topics, err := config.Topics()
+	if err != nil {
+		return backup.Found{}, err
+	}
+	if err := m.Fits(topics, master); err != nil {
+		return backup.Found{}, err
+	}
+	return backup.Check(ctx, r.Dir, progress)
 }
 
 func (r restoreCmd) say(c *console, done backup.Restored) error {

@@ -110,6 +110,9 @@ func (a *App) start(ctx context.Context) error {
 	if a.schema, err = codec.New(aggregates.All()...); err != nil {
 		return err
 	}
+	if err := a.config.refuseRestoring(); err != nil {
+		return err
+	}
 	if a.infra, err = a.config.openBroker(a.life, a.log); err != nil {
 		return err
 	}

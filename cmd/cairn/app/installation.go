@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/cairnhq/cairn/streams/kafka"
 )
@@ -23,6 +25,47 @@ type Installation struct {
 
 // Master is the master key of an installation that has one already.
 func (c Config) Master() ([]byte, error) { return c.master(true) }
+
+// Topics are the topics that the configuration says.
+func (c Config) Topics() (kafka.Topics, error) { return c.topics() }
+
+// ErrRestoring is a data directory in which a restore began and did not end.
+var ErrRestoring = errors.New("a restore is under way here, or broke off")
+
+func (c Config) restoringPath() string { return filepath.Join(c.Data, "restoring") }
+
+// BeginRestore marks an embedded installation as one that may not be served, until EndRestore.
+func (c Config) BeginRestore() error {
+	if !c.Embedded() {
+		return nil
+	}
+	if err := os.MkdirAll(c.Data, 0o755); err != nil {
+		return fmt.Errorf("make the data directory: %w", err)
+	}
+	return store(c.restoringPath(), "A restore began and has not ended.\n")
+}
+
+// EndRestore takes the mark of BeginRestore away.
+func (c Config) EndRestore() error {
+	if !c.Embedded() {
+		return nil
+	}
+	return os.Remove(c.restoringPath())
+}
+
+func (c Config) refuseRestoring() error {
+	if !c.Embedded() {
+		return nil
+	}
+	_, err := os.Stat(c.restoringPath())
+	if err == nil {
+		return fmt.Errorf("%w: remove kafka and postgres in %s and restore again (to begin an empty one there instead, remove the file restoring too)", ErrRestoring, c.Data)
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil // a data directory that is none is refused where it is opened
+	}
+	return err
+}
 
 // OpenHere opens the installation that nobody runs: an embedded one is started in this process, and refused where another
 // process has it (kafka.ErrLocked). On Kafka it only says where things are.

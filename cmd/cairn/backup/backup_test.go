@@ -42,6 +42,7 @@ func TestBackup(t *testing.T) {
 	t.Run("erasures of the log are applied again", c.erasuresAreAppliedAgain)
 	t.Run("effects are paused after a restore", c.effectsArePaused)
 	t.Run("a damaged copy is refused", c.damagedIsRefused)
+	t.Run("an incomplete manifest is refused", c.incompleteIsRefused)
 	t.Run("a restore wants an empty place that fits", c.anEmptyPlaceThatFits)
 	t.Run("a restore that breaks off is no installation", c.brokenOffIsNoInstallation)
 	t.Run("the vault of a copy agrees with its log", c.theVaultAgreesWithItsLog)
@@ -233,6 +234,42 @@ func mixed(t *testing.T, logs, vaults string) string {
 		t.Fatal(err)
 	}
 	return logs
+}
+
+// A manifest that was cut short, or in which a list is, is no back-up.
+func (c copied) incompleteIsRefused(t *testing.T) {
+	whole, err := backup.Read(c.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string][]byte{}
+	for name, cut := range map[string]func(*backup.Manifest){
+		"no commands":    func(m *backup.Manifest) { m.Commands = nil },
+		"short commands": func(m *backup.Manifest) { m.Commands = m.Commands[1:] },
+		"no parked":      func(m *backup.Manifest) { m.Parked = nil },
+		"no vault":       func(m *backup.Manifest) { m.Vault = nil },
+		"short vault":    func(m *backup.Manifest) { m.Vault = m.Vault[1:] },
+		"another order":  func(m *backup.Manifest) { m.Parked = []backup.Records{m.Parked[1], m.Parked[0], m.Parked[2]} },
+	} {
+		m := whole
+		cut(&m)
+		if texts[name], err = json.Marshal(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if texts["cut"], err = json.Marshal(whole); err != nil {
+		t.Fatal(err)
+	}
+	texts["cut"] = texts["cut"][:len(texts["cut"])/2]
+	dir := t.TempDir()
+	for name, text := range texts {
+		if err := os.WriteFile(filepath.Join(dir, "manifest.json"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := backup.Check(t.Context(), dir, nil); !errors.Is(err, backup.ErrNoBackup) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 // A file of which one byte is another is found before anything is written, and so is one that is missing.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/cairnhq/cairn/projections/vault"
@@ -80,7 +81,7 @@ func Read(dir string) (Manifest, error) {
 		return m, fmt.Errorf("back-up: %w", err)
 	}
 	if err := json.Unmarshal(text, &m); err != nil {
-		return m, fmt.Errorf("%s of %s: %w", manifestFile, dir, err)
+		return m, fmt.Errorf("%s of %s can't be read (%w): %w", manifestFile, dir, err, ErrNoBackup)
 	}
 	if m.Format > Format {
 		return m, fmt.Errorf("format %d, this program reads up to %d: %w", m.Format, Format, ErrNewer)
@@ -91,9 +92,35 @@ func Read(dir string) (Manifest, error) {
 		}
 	}
 	if int(m.Partitions) != len(m.Log) || m.Partitions < 1 {
-		return m, fmt.Errorf("%s has %d partitions and %d files of the log", manifestFile, m.Partitions, len(m.Log))
+		return m, fmt.Errorf("%s has %d partitions and %d files of the log: %w", manifestFile, m.Partitions, len(m.Log), ErrNoBackup)
+	}
+	if err := m.whole(); err != nil {
+		return m, fmt.Errorf("%s of %s is incomplete: %w: %w", manifestFile, dir, err, ErrNoBackup)
 	}
 	return m, nil
+}
+
+// vaultTables are those that every version of the vault has.
+var vaultTables = []string{"vault", "scope_keys", "data_keys", "credentials", "refresh_families", "tickets", "voids", "policy_begins"}
+
+// whole makes sure that nothing is missing of what Take writes.
+func (m Manifest) whole() error {
+	for what, some := range map[string][]Records{"log": m.Log, "commands": m.Commands, "parked": m.Parked} {
+		if len(some) != int(m.Partitions) {
+			return fmt.Errorf("it has %d partitions and %d files of %s", m.Partitions, len(some), what)
+		}
+		for p, r := range some {
+			if int(r.Partition) != p {
+				return fmt.Errorf("file %d of %s is of partition %d", p, what, r.Partition)
+			}
+		}
+	}
+	for _, name := range vaultTables {
+		if !slices.ContainsFunc(m.Vault, func(t VaultTable) bool { return t.Name == name }) {
+			return fmt.Errorf("table %s of the vault is not in it", name)
+		}
+	}
+	return nil
 }
 
 // write leaves the whole manifest or none.

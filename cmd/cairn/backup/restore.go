@@ -46,6 +46,14 @@ func Restore(ctx context.Context, dir string, t Target, progress *Progress) (Res
 	if err != nil {
 		return Restored{}, err
 	}
+	done, err := Put(ctx, dir, found, t, progress)
+	done.Took = time.Since(began)
+	return done, err
+}
+
+// Put is Restore of a back-up that Check has read.
+func Put(ctx context.Context, dir string, found Found, t Target, progress *Progress) (Restored, error) {
+	began := time.Now()
 	w := restoring{Target: t, dir: dir, found: found, progress: progress}
 	agreed, err := w.run(ctx)
 	if err != nil {
@@ -96,10 +104,9 @@ func (w restoring) run(ctx context.Context) (vault.Agreed, error) {
 	return w.vault(ctx)
 }
 
-// fits refuses a target that the back-up can't go into.
-func (w restoring) fits(ctx context.Context) error {
-	m, topics := w.found.Manifest, w.Kafka.Topics
-	if err := m.Seal.Opens(w.Master); err != nil {
+// Fits refuses topics and a master key that the back-up does not go with. It looks at nothing but them.
+func (m Manifest) Fits(topics kafka.Topics, master []byte) error {
+	if err := m.Seal.Opens(master); err != nil {
 		return err
 	}
 	if topics.N() != m.Partitions {
@@ -107,6 +114,15 @@ func (w restoring) fits(ctx context.Context) error {
 	}
 	if topics.CurrentEra() != m.Era {
 		return fmt.Errorf("the back-up is of era %d and the target of era %d: set CAIRN_ERA=%d, here and where it will run", m.Era, topics.CurrentEra(), m.Era)
+	}
+	return nil
+}
+
+// fits refuses a target that the back-up can't go into.
+func (w restoring) fits(ctx context.Context) error {
+	m, topics := w.found.Manifest, w.Kafka.Topics
+	if err := m.Fits(topics, w.Master); err != nil {
+		return err
 	}
 	client, err := dial(w.Kafka)
 	if err != nil {
