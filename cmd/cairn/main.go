@@ -95,14 +95,19 @@ func run(ctx context.Context, args []string, c console) error {
 	}
 	c.json = root.JSON
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	err = parsed.Run(&root.Config, &c)
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		if endsWhenTold(parsed.Command()) {
-			return nil
-		}
-		return fmt.Errorf("%s was broken off and is not complete: repeat it", parsed.Command())
+	return ended(ctx, parsed.Command(), parsed.Run(&root.Config, &c))
+}
+
+// ended is how a command ended, for who was told to end it too.
+func ended(ctx context.Context, command string, err error) error {
+	switch {
+	case !errors.Is(err, context.Canceled) || ctx.Err() == nil:
+		return err
+	case endsWhenTold(command):
+		return nil
+	default:
+		return fmt.Errorf("%s was broken off and is not complete: repeat it", command)
 	}
-	return err
 }
 
 // endsWhenTold reports whether being told to end is how a command ends. Every other one has not done then what it was for.

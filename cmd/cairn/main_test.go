@@ -1,23 +1,23 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"path/filepath"
-	"strings"
+	"fmt"
 	"testing"
 )
 
-// TestACommandThatIsBrokenOffSaysSo: whoever runs it by a timer takes the exit status for the truth.
+// TestACommandThatIsBrokenOffSaysSo: whoever runs it by a timer takes the exit status for the truth. What lasts until it is
+// told to end has done then what it was for.
 func TestACommandThatIsBrokenOffSaysSo(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	for _, args := range [][]string{{"backup", filepath.Join(t.TempDir(), "copy")}, {"repair"}, {"log", "migrate", "--to-partitions", "2", "--yes"}} {
-		var out, says bytes.Buffer
-		data := t.TempDir()
-		err := run(ctx, append([]string{"--data", data}, args...), console{in: strings.NewReader(""), out: &out, err: &says})
-		if err == nil {
-			t.Errorf("%v was broken off and says nothing: %s%s", args, out.String(), says.String())
+	for command, complete := range map[string]bool{
+		"backup <dir>": false, "restore <dir>": false, "log migrate": false, "events export": false,
+		"serve": true, "dev": true, "chat <message>": true, "events tail": true,
+	} {
+		err := ended(ctx, command, fmt.Errorf("copying: %w", context.Canceled))
+		if (err == nil) != complete {
+			t.Errorf("%s, told to end, answered %v", command, err)
 		}
 	}
 }

@@ -32,6 +32,10 @@ type runtime struct {
 	LiveBrokers []string `json:"live_brokers"`
 	DatabaseURL string   `json:"database_url"`
 	VaultURL    string   `json:"vault_url"`
+	// The topics it runs on, whatever the settings of who asks say.
+	Era        int    `json:"era"`
+	Prefix     string `json:"prefix"`
+	Partitions int32  `json:"partitions"`
 }
 
 func runtimePath(data string) string { return filepath.Join(data, "runtime.json") }
@@ -76,10 +80,8 @@ func (c Config) Attach() (Config, string, error) {
 		return c, "", ErrNotRunning // it was killed, and could not tidy up
 	}
 	c.Brokers, c.LiveBrokers, c.DatabaseURL, c.VaultURL = r.Brokers, r.LiveBrokers, r.DatabaseURL, r.VaultURL
-	c.Replication = 1
-	if c.Partitions == 0 {
-		c.Partitions = kafka.EmbeddedTopics().N()
-	}
+	c.Replication, c.TopicsFile = 1, ""
+	c.Era, c.TopicPrefix, c.Partitions = r.Era, r.Prefix, r.Partitions
 	return c, r.URL, nil
 }
 

@@ -67,6 +67,7 @@ func (a *App) announce() error {
 	return runtime{
 		PID: pid(), URL: a.url, Brokers: a.infra.kafka.Seeds, LiveBrokers: a.infra.kafka.LiveSeeds,
 		DatabaseURL: a.infra.readDSN, VaultURL: a.infra.vaultDSN,
+		Era: a.infra.kafka.Topics.CurrentEra(), Prefix: a.infra.kafka.Topics.Prefix, Partitions: a.infra.kafka.Topics.N(),
 	}.write(a.config.Data)
 }
 
