@@ -1,0 +1,204 @@
+// Package query asks the read models in SQL: it can change nothing, takes only so long, and answers only so many rows.
+// Of the vault it sees a copy without secrets, and only when it is asked to.
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/cairnhq/cairn/projections/vault"
+)
+
+// Options bound a question.
+type Options struct {
+	// Timeout ends a statement that takes longer. It must be more than zero.
+	Timeout time.Duration
+	// Rows is how many rows are answered at most; zero: all.
+	Rows int
+	// Vault also shows the tables of this vault, without their secrets. Nil: not.
+	Vault *pgxpool.Pool
+}
+
+// Result is an answer. Of each value Text holds what Postgres writes.
+type Result struct {
+	Columns []Column
+	Rows    [][]Value
+	More    bool // there were more rows than asked for
+}
+
+// Column is a column of an answer.
+type Column struct {
+	Name string
+	Type uint32 // the type's OID
+}
+
+// What a question can't be.
+var (
+	ErrVault  = errors.New("that is a table of the vault, which is not shown unless it is asked for: add --vault (secrets are left out)")
+	ErrSecret = errors.New("secrets of the vault are not shown")
+	ErrWrites = errors.New("the read models are only read here: SELECT, WITH, VALUES, TABLE, SHOW and EXPLAIN are what can be asked")
+	ErrSlow   = errors.New("it took too long: ask for less, or allow more with --timeout")
+)
+
+// Ask answers a question in a session of its own that ends with it, so that nothing which it set or locked stays.
+func Ask(ctx context.Context, dsn, sql string, o Options) (Result, error) {
+	sql = strings.TrimRight(strings.TrimSpace(sql), "; \n\t")
+	if strings.ContainsRune(sql, 0) {
+		return Result{}, fmt.Errorf("a NUL character: %w", ErrWrites)
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout+5*time.Second) // the server ends it first, in words
+	defer cancel()
+	conn, err := connect(ctx, dsn)
+	if err != nil {
+		return Result{}, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if err := showVault(ctx, conn, sql, o.Vault); err != nil {
+		return Result{}, err
+	}
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return Result{}, fmt.Errorf("query: %w", err)
+	}
+	defer tx.Rollback(context.WithoutCancel(ctx))
+	if err := bound(ctx, tx, o.Timeout); err != nil {
+		return Result{}, err
+	}
+	result, err := ask(ctx, tx, sql, o.Rows)
+	return result, explained(err, o)
+}
+
+func connect(ctx context.Context, dsn string) (*pgx.Conn, error) {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("query: %w", err)
+	}
+	config.RuntimeParams["application_name"] = "cairn db query"
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("query: %w", err)
+	}
+	return conn, nil
+}
+
+// bound limits what the transaction may take and do. Who is a superuser stops being one, where the server allows that: a
+// read-only transaction could still write files and run programs.
+func bound(ctx context.Context, tx pgx.Tx, timeout time.Duration) error {
+	for _, set := range []string{
+		fmt.Sprintf("SET LOCAL statement_timeout = %d", max(1, timeout.Milliseconds())),
+		"SET LOCAL lock_timeout = '2s'",
+		"SET LOCAL idle_in_transaction_session_timeout = '1min'",
+	} {
+		if _, err := tx.Exec(ctx, set); err != nil {
+			return fmt.Errorf("query: %w", err)
+		}
+	}
+	inner, err := tx.Begin(ctx)
+	if err != nil {
+		return fmt.Errorf("query: %w", err)
+	}
+	if _, err := inner.Exec(ctx, "SET LOCAL ROLE pg_read_all_data"); err != nil {
+		return inner.Rollback(ctx) // not a member of it: then it is no superuser either
+	}
+	return inner.Commit(ctx)
+}
+
+// ask reads through a cursor, which Postgres only makes for what reads; what is no query but tells something goes as it is.
+// Both go as one statement: whoever ends it with a semicolon can't begin another.
+func ask(ctx context.Context, tx pgx.Tx, sql string, most int) (Result, error) {
+	if word := firstWord(sql); word == "SHOW" || word == "EXPLAIN" {
+		return collect(ctx, tx, sql, most)
+	}
+	if _, err := collect(ctx, tx, declare+sql, most); err != nil {
+		return Result{}, err
+	}
+	fetch := "FETCH ALL FROM asked"
+	if most > 0 {
+		fetch = fmt.Sprintf("FETCH %d FROM asked", most+1)
+	}
+	return collect(ctx, tx, fetch, most)
+}
+
+const declare = "DECLARE asked NO SCROLL CURSOR FOR "
+
+func collect(ctx context.Context, tx pgx.Tx, sql string, most int) (Result, error) {
+	rows := tx.Conn().PgConn().ExecParams(ctx, sql, nil, nil, nil, nil)
+	var r Result
+	head := func() { // known from the first row on, or at the end where there is none
+		for _, f := range rows.FieldDescriptions() {
+			r.Columns = append(r.Columns, Column{Name: f.Name, Type: f.DataTypeOID})
+		}
+	}
+	for rows.NextRow() {
+		if r.Columns == nil {
+			head()
+		}
+		if most > 0 && len(r.Rows) == most {
+			r.More = true
+			continue
+		}
+		raw := rows.Values()
+		row := make([]Value, len(raw))
+		for i, value := range raw {
+			row[i] = newValue(r.Columns[i].Type, value)
+		}
+		r.Rows = append(r.Rows, row)
+	}
+	if r.Columns == nil {
+		head()
+	}
+	_, err := rows.Close()
+	return r, err
+}
+
+func firstWord(sql string) string {
+	end := strings.IndexFunc(sql, func(r rune) bool { return !unicode.IsLetter(r) })
+	if end < 0 {
+		end = len(sql)
+	}
+	return strings.ToUpper(sql[:end])
+}
+
+// explained says what to do about what Postgres said.
+func explained(err error, o Options) error {
+	var said *pgconn.PgError
+	if !errors.As(err, &said) {
+		return err
+	}
+	switch said.Code {
+	case "57014": // query_canceled
+		return fmt.Errorf("%w (it had %s)", ErrSlow, o.Timeout)
+	case "25006": // read_only_sql_transaction
+		return ErrWrites
+	case "42601": // syntax_error
+		if said.Position == 0 || said.Position <= int32(len(declare)+1) {
+			return fmt.Errorf("%s: %w", said.Message, ErrWrites)
+		}
+	case "0A000": // feature_not_supported: DECLARE CURSOR with a part that writes
+		return fmt.Errorf("%s: %w", said.Message, ErrWrites)
+	case "42P01": // undefined_table
+		if o.Vault == nil && mentionsVault(said.Message) {
+			return ErrVault
+		}
+		return fmt.Errorf("%s (`cairn db query` without SQL lists the tables)", said.Message)
+	case "42703": // undefined_column
+		for _, secret := range vault.Secrets() {
+			_, column, _ := strings.Cut(secret, ".")
+			if o.Vault != nil && strings.Contains(said.Message, column) {
+				return fmt.Errorf("%s: %w", secret, ErrSecret)
+			}
+		}
+	}
+	if said.Hint != "" {
+		return fmt.Errorf("%s (%s)", said.Message, said.Hint)
+	}
+	return errors.New(said.Message)
+}
