@@ -38,10 +38,10 @@ var homes = map[string][]string{
 	"github.com/santhosh-tekuri":          {"handlers"},
 	"github.com/invopop/jsonschema":       {"handlers", "cmd"},
 	"github.com/prometheus/client_golang": {"streams", "projections", "handlers", "cmd"},
-	"go.opentelemetry.io/otel":           {"streams", "projections", "handlers", "cmd"},
-	"go.opentelemetry.io/contrib":        {"handlers", "cmd"},
-	"go.opentelemetry.io/otel/sdk":       {"cmd"},
-	"go.opentelemetry.io/otel/exporters": {"cmd"},
+	"go.opentelemetry.io/otel":            {"streams", "projections", "handlers", "cmd"},
+	"go.opentelemetry.io/contrib":         {"handlers", "cmd"},
+	"go.opentelemetry.io/otel/sdk":        {"cmd"},
+	"go.opentelemetry.io/otel/exporters":  {"cmd"},
 }
 
 // shared are the folders of projections that a read model may import beside the engine.

@@ -224,6 +224,8 @@ type LiveFrame struct {
 	// Text or Data; personal content, sealed on the wire.
 	Text string
 	Data []byte // JSON
+	// Trace is the traceparent of what sent it, or "". Publish takes it from its context.
+	Trace string
 }
 
 // Live carries provisional frames, at most once and unordered with the log.

@@ -44,6 +44,9 @@ type Recorded struct {
 	CausationID   string
 	Era           int
 	Place         Place
+
+	// Trace is the traceparent of what appended it, or "". It stands beside the commit in the log, and nowhere else.
+	Trace string
 }
 
 // TimeLayout is the form of every stored time.
@@ -71,7 +74,8 @@ type Commit struct {
 	CausationID   string
 	Rejected      *domain.Rejection
 	Events        []Recorded
-	Place         Place // Index 0
+	Place         Place  // Index 0
+	Trace         string // see Recorded
 }
 
 // CommandPlace is a command's offset and the era it counts in.

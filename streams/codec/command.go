@@ -51,6 +51,14 @@ func EncodeActor(a domain.Actor) json.RawMessage {
 	return append(b, '}')
 }
 
+// CommandName is the wire name of a command's body, or "" of what is no command.
+func (s *Schema) CommandName(body domain.Command) string {
+	if e, ok := s.commands.byType[reflect.TypeOf(body)]; ok {
+		return e.Name()
+	}
+	return ""
+}
+
 // Plain is the whole body in clear, with its wire name: what the fingerprint of a command without a client's request covers.
 func (s *Schema) Plain(body domain.Command) ([]byte, error) {
 	e, ok := s.commands.byType[reflect.TypeOf(body)]

@@ -109,6 +109,13 @@ func (a *Asker) Ask(ctx context.Context, c streams.Command) (streams.Answer, err
 	if err := validate(c); err != nil {
 		return streams.Answer{}, err
 	}
+	ctx, span := a.beginAsk(ctx, c)
+	answer, err := a.ask(ctx, c)
+	endAsk(span, answer, err)
+	return answer, err
+}
+
+func (a *Asker) ask(ctx context.Context, c streams.Command) (streams.Answer, error) {
 	fingerprint, err := a.fingerprint(ctx, c)
 	if err != nil {
 		return streams.Answer{}, err

@@ -12,6 +12,7 @@ import (
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/codec"
+	"github.com/cairnhq/cairn/streams/tracing"
 )
 
 // send looks the id up and sends the command, or finishes it with why not.
@@ -58,7 +59,7 @@ func (a *Asker) send(ctx context.Context, w *asked, c streams.Command) {
 	o := &outgoing{
 		record: &kgo.Record{
 			Topic: a.config.Topics.Commands(), Partition: partition,
-			Key: []byte(c.Scope), Value: value, Headers: CommandHeaders(c.Scope, c.ID),
+			Key: []byte(c.Scope), Value: value, Headers: traced(CommandHeaders(c.Scope, c.ID), tracing.Parent(ctx)),
 		},
 		promise: func(r *kgo.Record, err error) { a.produced(w, r, err) },
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/codec"
+	"github.com/cairnhq/cairn/streams/tracing"
 )
 
 // giveUpAfter is how long a broker's answer may be overdue.
@@ -42,6 +43,8 @@ type Config struct {
 	Around func(ctx context.Context, partition int32, since int64, scope domain.Scope, position uint64) (streams.Around, error)
 	// Level is the format level that may be written now: types and schemas that are newer are not yet. Nil: everything.
 	Level func() int
+	// Tracer begins the spans of asking, deciding and appending. Its zero value passes on what comes.
+	Tracer tracing.Tracer
 }
 
 // writes is a schema that writes what may be written now.

@@ -11,17 +11,19 @@ import (
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/streams"
+	"github.com/cairnhq/cairn/streams/tracing"
 )
 
 // The names of the headers. Scope and command id stand on commands, log and replies.
 const (
 	HeaderScope       = "scope"
 	HeaderCommandID   = "command_id"
-	HeaderMark        = "mark"        // log: what the acceptance rule looks at
-	HeaderFingerprint = "fingerprint" // log and replies: of the request that is answered; raw bytes
-	HeaderOutcome     = "outcome"     // log and replies
-	HeaderPlace       = "place"       // replies: era, partition and offset of the commit
-	HeaderParks       = "parks"       // log: the command of this rejection is parked
+	HeaderMark        = "mark"         // log: what the acceptance rule looks at
+	HeaderFingerprint = "fingerprint"  // log and replies: of the request that is answered; raw bytes
+	HeaderOutcome     = "outcome"      // log and replies
+	HeaderPlace       = "place"        // replies: era, partition and offset of the commit
+	HeaderParks       = "parks"        // log: the command of this rejection is parked
+	HeaderTrace       = tracing.Header // commands, log, live and feeds: the W3C traceparent of what appended it
 )
 
 // Headers is what the headers of a record on the log, or on the replies, say. A reader that only wants
@@ -196,6 +198,23 @@ func ReadHeaders(headers []kgo.RecordHeader) (Headers, error) {
 // CommandHeaders are the headers of a command.
 func CommandHeaders(scope domain.Scope, id string) []kgo.RecordHeader {
 	return []kgo.RecordHeader{{Key: HeaderScope, Value: []byte(scope)}, {Key: HeaderCommandID, Value: []byte(id)}}
+}
+
+// traced adds a traceparent to headers, if there is one.
+func traced(headers []kgo.RecordHeader, traceparent string) []kgo.RecordHeader {
+	if traceparent == "" {
+		return headers
+	}
+	return append(headers, kgo.RecordHeader{Key: HeaderTrace, Value: []byte(traceparent)})
+}
+
+// traceOf is the traceparent in headers, "" where there is none or one that is malformed.
+func traceOf(headers []kgo.RecordHeader) string {
+	text, ok := find(headers, HeaderTrace)
+	if !ok {
+		return ""
+	}
+	return tracing.Clean(string(text))
 }
 
 // find answers the first header of that name.

@@ -11,6 +11,7 @@ import (
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/codec"
+	"github.com/cairnhq/cairn/streams/tracing"
 )
 
 // Live implements streams.Live on the topic of provisional frames. Nothing is kept, and nobody waits for it.
@@ -86,7 +87,7 @@ func (l *Live) Publish(ctx context.Context, f streams.LiveFrame) error {
 	}
 	l.producer.TryProduce(context.WithoutCancel(ctx), &kgo.Record{
 		Topic: l.config.Topics.Live(), Partition: l.config.Topics.PartitionOf(f.Scope),
-		Key: []byte(f.Scope), Value: value,
+		Key: []byte(f.Scope), Value: value, Headers: traced(nil, tracing.Parent(ctx)),
 	}, nil)
 	return nil
 }
@@ -134,7 +135,7 @@ func (l *Live) open(ctx context.Context, r *kgo.Record) (streams.LiveFrame, erro
 	}
 	f := streams.LiveFrame{
 		Scope: domain.Scope(r.Key), Stream: domain.Stream(w.Stream), RunID: w.RunID, Turn: w.Turn, Attempt: w.Attempt, N: w.N,
-		Kind: w.Kind, Offset: w.Offset, Blocks: w.Blocks,
+		Kind: w.Kind, Offset: w.Offset, Blocks: w.Blocks, Trace: traceOf(r.Headers),
 	}
 	if len(w.Sealed) == 0 {
 		return f, nil

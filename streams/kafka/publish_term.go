@@ -202,7 +202,7 @@ func (p *publishing) record(e streams.Recorded, from streams.Checkpoint) (*kgo.R
 	}
 	r := &kgo.Record{
 		Topic: p.config.Topics.Feed(name), Partition: p.partition, Key: []byte(e.Scope), Value: event.Data,
-		Headers: make([]kgo.RecordHeader, 0, len(event.Attributes)+2),
+		Headers: make([]kgo.RecordHeader, 0, len(event.Attributes)+3),
 	}
 	for _, a := range event.Attributes {
 		r.Headers = append(r.Headers, kgo.RecordHeader{Key: "ce_" + a.Name, Value: []byte(a.Value)})
@@ -210,6 +210,7 @@ func (p *publishing) record(e streams.Recorded, from streams.Checkpoint) (*kgo.R
 	r.Headers = append(r.Headers,
 		kgo.RecordHeader{Key: "content-type", Value: []byte(feed.ContentType)},
 		kgo.RecordHeader{Key: HeaderResume, Value: resumeText(from)})
+	r.Headers = traced(r.Headers, e.Trace)
 	return r, nil
 }
 

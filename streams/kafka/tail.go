@@ -285,6 +285,10 @@ func decodeCounted(r *kgo.Record, mark streams.Mark) (*streams.Commit, error) {
 		return nil, &Defect{Partition: r.Partition, Offset: r.Offset, Reason: "body and headers disagree"}
 	}
 	codec.Locate(&commit, r.Partition, r.Offset)
+	commit.Trace = traceOf(r.Headers)
+	for i := range commit.Events {
+		commit.Events[i].Trace = commit.Trace
+	}
 	return &commit, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/safety"
@@ -27,6 +28,7 @@ type inFlight struct {
 	alarm   error
 	last    bool // of its batch
 	at      time.Time
+	append  trace.Span // nil: none
 }
 
 type change struct {
@@ -265,7 +267,7 @@ func (t *term) fly(a *wish, c streams.Commit, p *inFlight, value []byte) *kgo.Re
 		t.deciding[streams.CommandKey{Scope: a.scope, ID: a.id}] = p
 	}
 	t.pending = append(t.pending, p)
-	headers := CommitHeaders(c, p.scope.position)
+	headers := traced(CommitHeaders(c, p.scope.position), t.decided(a, &c, p))
 	if p.parked != nil { // who leads next must know, if this writer does not get to park it
 		headers = append(headers, kgo.RecordHeader{Key: HeaderParks})
 	}
@@ -293,6 +295,7 @@ func (t *term) repeated(a *wish) bool {
 	}
 	answer.Fingerprint = asks
 	t.status.change(func(s *PartitionStats) { s.Repeated++ })
+	t.decidedBefore(a)
 	if first != nil && !safety.Off(safety.ReadBack) {
 		first.repeats = append(first.repeats, answer)
 	} else {

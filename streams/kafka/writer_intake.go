@@ -26,6 +26,8 @@ type wish struct {
 	fault error
 	known streams.CommandPlace // its id was not in the table when that held for this place
 	row   *streams.AnswerRow   // what the table says
+	trace string               // the traceparent it came with
+	came  time.Time            // where spans are begun
 }
 
 // intake reads commands and decodes them while the batch before is being decided. What comes meanwhile
@@ -94,6 +96,7 @@ func (t *term) decode(ctx context.Context, r *kgo.Record) (wish, error) {
 		return a, nil
 	}
 	a.scope, a.id = domain.Scope(scope), string(id)
+	t.traces(&a)
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		err := t.openBody(ctx, &a)
 		if err == nil {

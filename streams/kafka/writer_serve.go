@@ -50,6 +50,7 @@ func (t *term) serve(ctx context.Context) error {
 	g.Go(func() error { return t.parkAll(life) })
 	l := &loop{term: t, batches: batches, records: records, appends: appends, life: life, stopTaking: stopTaking}
 	ended := l.run(ctx)
+	t.lostSight()
 	aside := life.Err() != nil // something beside the loop failed, and ended it
 	die()
 	l.side.Wait()
@@ -312,6 +313,7 @@ func (l *loop) count(p *inFlight, now time.Time) {
 	if p.parked != nil {
 		l.park(l.life, p)
 	}
+	p.appended()
 	if p.last {
 		l.term.batches--
 	}
