@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/cairnhq/cairn/cmd/cairn/pressure"
 	"github.com/cairnhq/cairn/domain"
@@ -36,6 +37,7 @@ import (
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/codec"
 	"github.com/cairnhq/cairn/streams/kafka"
+	"github.com/cairnhq/cairn/streams/tracing"
 )
 
 // App is a running process.
@@ -68,6 +70,9 @@ type App struct {
 	gateway   *live.Gateway
 	embedder  embed.Embedder
 	pressure  *pressure.Pressure
+
+	provider trace.TracerProvider // nil: nothing is traced
+	tracer   tracing.Tracer
 
 	version string
 	url     string
@@ -113,9 +118,13 @@ func (a *App) start(ctx context.Context) error {
 	if err := a.config.refuseRestoring(); err != nil {
 		return err
 	}
+	if err := a.openTraces(ctx); err != nil {
+		return err
+	}
 	if a.infra, err = a.config.openBroker(a.life, a.log); err != nil {
 		return err
 	}
+	a.infra.kafka.Tracer = a.tracer
 	// The address is taken before the long part: one that is in use is said at once, and clients that come
 	// back early wait instead of being refused.
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.config.Listen)
@@ -229,7 +238,7 @@ func (a *App) openLog(ctx context.Context) error {
 func (a *App) around(ctx context.Context, partition int32, since int64, scope domain.Scope, position uint64) (streams.Around, error) {
 	asked, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	found, err := events.New(a.infra.read).Around(a.infra.kafka.Topics.CurrentEra())(asked, partition, since, scope, position)
+	found, err := events.New(projections.NewDB(a.infra.read)).Around(a.infra.kafka.Topics.CurrentEra())(asked, partition, since, scope, position)
 	if err != nil {
 		return streams.Around{Next: -1}, ctx.Err()
 	}
@@ -266,9 +275,9 @@ func (a *App) checkProjections(ctx context.Context) error {
 
 func (a *App) openModels() {
 	pool := a.infra.read
-	a.events = events.New(pool, events.PartitionedBy(a.tailer.PartitionOf))
-	a.threads, a.runs, a.devices = threads.New(pool), runs.New(pool), devices.New(pool)
-	a.effects, a.timers, a.erasures = openeffects.New(pool), timers.New(pool), erasures.New(pool)
+	a.events = events.New(projections.NewDB(pool), events.PartitionedBy(a.tailer.PartitionOf))
+	a.threads, a.runs, a.devices = threads.New(projections.NewDB(pool)), runs.New(projections.NewDB(pool)), devices.New(projections.NewDB(pool))
+	a.effects, a.timers, a.erasures = openeffects.New(projections.NewDB(pool)), timers.New(projections.NewDB(pool)), erasures.New(projections.NewDB(pool))
 	a.waiter = projections.NewWaiter(pool)
 	a.life.start("waiter", a.waiter.Run)
 }
@@ -276,8 +285,8 @@ func (a *App) openModels() {
 // Projectors are those of all read models.
 func Projectors(pool *pgxpool.Pool) []projections.Projector {
 	return []projections.Projector{
-		events.New(pool).Projector(), threads.New(pool).Projector(), runs.New(pool).Projector(), devices.New(pool).Projector(),
-		openeffects.New(pool).Projector(), timers.New(pool).Projector(), erasures.New(pool).Projector(),
+		events.New(projections.NewDB(pool)).Projector(), threads.New(projections.NewDB(pool)).Projector(), runs.New(projections.NewDB(pool)).Projector(), devices.New(projections.NewDB(pool)).Projector(),
+		openeffects.New(projections.NewDB(pool)).Projector(), timers.New(projections.NewDB(pool)).Projector(), erasures.New(projections.NewDB(pool)).Projector(),
 	}
 }
 

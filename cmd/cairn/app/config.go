@@ -44,6 +44,8 @@ type Config struct {
 	LogLevel  string `help:"debug, info, warn or error." default:"info" enum:"debug,info,warn,error" env:"CAIRN_LOG_LEVEL"`
 	LogFormat string `help:"text or json." default:"text" enum:"text,json" env:"CAIRN_LOG_FORMAT"`
 
+	OTLPEndpoint string `name:"otlp-endpoint" help:"Collector that takes traces (OTLP over HTTP), such as http://127.0.0.1:4318. Empty: nothing is traced." env:"CAIRN_OTLP_ENDPOINT"`
+
 	// MinFree is how much disk space commands need.
 	MinFree uint64 `help:"Refuse commands when the data directory's disk has fewer free bytes." default:"1073741824" env:"CAIRN_MIN_FREE"`
 
@@ -103,6 +105,10 @@ func (c Config) Check() error {
 	}
 	if err := CheckPrefix(c.TopicPrefix); err != nil {
 		errs = append(errs, fmt.Errorf("CAIRN_TOPIC_PREFIX: %w", err))
+	}
+	if c.OTLPEndpoint != "" {
+		_, err := tracesURL(c.OTLPEndpoint)
+		errs = append(errs, err)
 	}
 	if c.ModelURL != "" && c.Model == "" {
 		errs = append(errs, errors.New("CAIRN_MODEL_URL without CAIRN_MODEL"))

@@ -8,22 +8,24 @@ import (
 
 	"github.com/lmittmann/tint"
 	"golang.org/x/term"
+
+	"github.com/cairnhq/cairn/streams/tracing"
 )
 
-// NewLog is the process's log: lines for people, or JSON.
+// NewLog is the process's log: lines for people, or JSON, with the ids that a line's context knows.
 func NewLog(c Config, out io.Writer) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
 		level = slog.LevelInfo
 	}
 	if c.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level}))
+		return slog.New(tracing.Handler(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level})))
 	}
 	color := false
 	if f, ok := out.(*os.File); ok {
 		color = term.IsTerminal(int(f.Fd()))
 	}
-	return slog.New(tint.NewTextHandler(out, &tint.Options{Level: level, TimeFormat: "15:04:05.000", NoColor: !color}))
+	return slog.New(tracing.Handler(tint.NewTextHandler(out, &tint.Options{Level: level, TimeFormat: "15:04:05.000", NoColor: !color})))
 }
 
 // quiet is a log for libraries whose "info" is our "debug".

@@ -23,7 +23,7 @@ func (a *App) serve(listener net.Listener) error {
 	if err != nil {
 		return err
 	}
-	mux.Handle("/", handler)
+	mux.Handle("/", a.traced(handler))
 	if a.config.has(RoleGateway) {
 		mux.Handle("GET /api/v1/ws/device", a.gateway.Handler())
 	}
