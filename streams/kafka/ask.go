@@ -35,6 +35,7 @@ type AskerConfig struct {
 // Asker implements streams.Asker. Run must be running; an Ask before it waits for it.
 type Asker struct {
 	config  AskerConfig
+	metrics *askMetrics
 	lookups []chan *idLookup
 	lanes   []*lane       // by partition; set before begun is closed
 	begun   chan struct{} // closed when Run may take commands
@@ -80,7 +81,7 @@ func NewAsker(config AskerConfig) (*Asker, error) {
 		config.Now = time.Now
 	}
 	a := &Asker{
-		config: config, inFlight: map[streams.CommandKey]*asked{},
+		config: config, metrics: newAskMetrics(config.Metrics), inFlight: map[streams.CommandKey]*asked{},
 		places: make([]streams.CommandPlace, config.Topics.N()),
 		begun:  make(chan struct{}), ready: make(chan struct{}), ended: make(chan struct{}),
 	}
@@ -110,7 +111,9 @@ func (a *Asker) Ask(ctx context.Context, c streams.Command) (streams.Answer, err
 		return streams.Answer{}, err
 	}
 	ctx, span := a.beginAsk(ctx, c)
+	began := time.Now()
 	answer, err := a.ask(ctx, c)
+	a.metrics.asked(a.config.Schema.CommandName(c.Body), answer, err, time.Since(began))
 	endAsk(span, answer, err)
 	return answer, err
 }

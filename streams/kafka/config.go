@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/cairnhq/cairn/domain"
@@ -45,6 +46,8 @@ type Config struct {
 	Level func() int
 	// Tracer begins the spans of asking, deciding and appending. Its zero value passes on what comes.
 	Tracer tracing.Tracer
+	// Metrics is where what is measured is registered, once in a process. Nil: nowhere.
+	Metrics prometheus.Registerer
 }
 
 // writes is a schema that writes what may be written now.

@@ -35,6 +35,7 @@ func (w *Writer) lead(ctx context.Context, s *status) {
 			return
 		}
 		s.resetWaits()
+		w.metrics.lost.Inc()
 		s.change(func(p *PartitionStats) { p.Phase, p.Ended = Paused, err.Error() })
 		other = nil
 		if errors.Is(err, errOtherLeads) {
@@ -273,6 +274,7 @@ func (t *term) claim(ctx context.Context) error {
 		p.Phase, p.Lead = Leading, t.lead
 		p.Leads++
 	})
+	t.writer.metrics.leads.Inc()
 	t.status.log.Info("leads", "lead", t.lead, "writer", t.id)
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/cairnhq/cairn/streams/codec"
@@ -68,8 +70,9 @@ func (c *PublisherConfig) complete() error {
 // own: where it stands is said by the feeds' last records. Its consumer group only suggests which partitions it takes;
 // what keeps two apart is Fencing.
 type Publisher struct {
-	config PublisherConfig
-	tailer *Tailer
+	config    PublisherConfig
+	tailer    *Tailer
+	published prometheus.Counter
 
 	mu         sync.Mutex
 	partitions map[int32]*publishing
@@ -81,7 +84,16 @@ func NewPublisher(config PublisherConfig) (*Publisher, error) {
 	if err := config.complete(); err != nil {
 		return nil, err
 	}
-	return &Publisher{config: config, partitions: map[int32]*publishing{}, failed: make(chan error, 1)}, nil
+	p := &Publisher{
+		config: config, partitions: map[int32]*publishing{}, failed: make(chan error, 1),
+		published: promauto.With(config.Metrics).NewCounter(prometheus.CounterOpts{Name: "cairn_publisher_events_total", Help: "Events that this process published to the feeds."}),
+	}
+	if config.Metrics != nil {
+		if err := config.Metrics.Register(feedCollector{p}); err != nil {
+			return nil, fmt.Errorf("publisher: %w", err)
+		}
+	}
+	return p, nil
 }
 
 // Run publishes until ctx ends, finishes the batch in hand, leaves the group and answers ctx's error. It must be called once.

@@ -177,6 +177,7 @@ func (p *publishing) take(ctx context.Context, b streams.Batch) error {
 		}
 	}
 	p.change(func(s *FeedStats) { s.Next, s.Published = b.Next.Next, s.Published+int64(len(records)) })
+	p.publisher.published.Add(float64(len(records)))
 	if n := len(records); n > 0 && n < fullBatch && !wait(ctx, p.config.Every) {
 		return ctx.Err()
 	}

@@ -41,7 +41,7 @@ func Settle(ctx context.Context, config WriterConfig, partition int32) (streams.
 }
 
 func settle(ctx context.Context, config WriterConfig, partition int32) (streams.Checkpoint, error) {
-	w := &Writer{config: config}
+	w := &Writer{config: config, metrics: newWriteMetrics(nil)}
 	var err error
 	if w.parked, err = w.parkedClient(); err != nil {
 		return streams.Checkpoint{}, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/streams"
@@ -47,7 +48,8 @@ func (t *term) write(ctx context.Context, f flush) error {
 			return fmt.Errorf("state of %s: %w", row.Stream, err)
 		}
 	}
-	tried := false
+	began, tried := time.Now(), false
+	defer func() { t.writer.metrics.storing.Observe(time.Since(began).Seconds()) }()
 	return t.persist(ctx, "flush", "states to be stored", func() error {
 		if tried { // it may have been stored although it failed
 			now, err := t.config.States.Load(ctx, t.partition, streams.Lookup{})

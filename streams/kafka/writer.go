@@ -81,6 +81,7 @@ func (c *WriterConfig) complete() error {
 // partition in the log (DESIGN section 3): the group only suggests, and what counts is in the log alone.
 type Writer struct {
 	config  WriterConfig
+	metrics *writeMetrics
 	replies *kgo.Client
 	parked  *kgo.Client
 
@@ -100,7 +101,13 @@ func NewWriter(config WriterConfig) (*Writer, error) {
 	if err := config.complete(); err != nil {
 		return nil, err
 	}
-	return &Writer{config: config, partitions: map[int32]*running{}}, nil
+	w := &Writer{config: config, metrics: newWriteMetrics(config.Metrics), partitions: map[int32]*running{}}
+	if config.Metrics != nil {
+		if err := config.Metrics.Register(leadCollector{w}); err != nil {
+			return nil, fmt.Errorf("writer: %w", err)
+		}
+	}
+	return w, nil
 }
 
 // Run leads what it is given until ctx ends, then finishes what it has in flight, stores its states, leaves the group and

@@ -295,6 +295,7 @@ func (t *term) repeated(a *wish) bool {
 	}
 	answer.Fingerprint = asks
 	t.status.change(func(s *PartitionStats) { s.Repeated++ })
+	t.writer.metrics.decided.WithLabelValues(outcomeRepeated).Inc()
 	t.decidedBefore(a)
 	if first != nil && !safety.Off(safety.ReadBack) {
 		first.repeats = append(first.repeats, answer)

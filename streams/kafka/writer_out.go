@@ -65,6 +65,7 @@ func (t *term) reply(answer streams.AnswerRow) {
 func (t *term) park(ctx context.Context, p *inFlight) {
 	t.unparked.Add(1)
 	t.status.change(func(s *PartitionStats) { s.Alarms++ })
+	t.writer.metrics.parked.Inc()
 	t.status.log.Error("a command can never be decided: rejected and parked",
 		"scope", p.answer.Scope, "command", p.answer.CommandID, "offset", p.mark.CommandOffset, "reason", p.alarm)
 	select {

@@ -249,6 +249,9 @@ func (l *loop) decideBatch() error {
 		return nil
 	}
 	l.pending[len(l.pending)-1].last = true
+	l.writer.metrics.batch.Observe(float64(len(records)))
+	l.writer.metrics.bytes.Observe(float64(size))
+	l.writer.metrics.deciding.Observe(time.Since(began).Seconds())
 	l.term.batches++
 	l.appends <- records // has room for as many batches as may be in flight
 	return nil
@@ -283,6 +286,7 @@ func (l *loop) readBack(records []*kgo.Record) error {
 		l.pending = l.pending[1:]
 		p.answer.Partition, p.answer.Offset = r.Partition, r.Offset
 		l.count(p, now)
+		l.writer.metrics.counted(p)
 		decided++
 		if p.answer.Rejected != nil {
 			rejected++
