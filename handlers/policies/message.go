@@ -27,6 +27,9 @@ func messageOf(policy string, r streams.Recorded) (*message.Message, error) {
 	} {
 		m.Metadata.Set(name, value)
 	}
+	if r.Trace != "" {
+		m.Metadata.Set(kafka.HeaderTrace, r.Trace)
+	}
 	return m, nil
 }
 

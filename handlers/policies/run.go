@@ -15,6 +15,7 @@ import (
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/codec"
 	"github.com/cairnhq/cairn/streams/kafka"
+	"github.com/cairnhq/cairn/streams/tracing"
 )
 
 // Config is what the policies run on. Numbers that are zero have the default that stands beside them.
@@ -30,6 +31,7 @@ type Config struct {
 	Parked      message.Publisher
 	ParkedTopic string
 	Log         *slog.Logger
+	Tracer      tracing.Tracer // its zero value begins no spans
 
 	Tries       int           // of an event that fails, before it is parked: 5
 	FirstPause  time.Duration // before the second try, twice that before the third: 100 ms
@@ -116,7 +118,7 @@ func (r *Runner) Run(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			return handler.handle(m.Context(), recorded)
+			return r.traced(m.Context(), p.Name, recorded, handler.handle)
 		})
 	}
 	err = router.Run(ctx)
