@@ -35,6 +35,7 @@ type cli struct {
 	Projections projectionsCmd `cmd:"" help:"Look at the read models."`
 	Effects     effectsCmd     `cmd:"" help:"Look at, pause and resume the effects."`
 	Parked      parkedCmd      `cmd:"" help:"What could not be handled: look at it, try it again, or give it up."`
+	Scope       scopeCmd       `cmd:"" help:"What is held of one user."`
 	DB          dbCmd          `cmd:"" name:"db" help:"Ask the databases."`
 	Account     accountCmd     `cmd:"" help:"Change and erase accounts."`
 	Backup      backupCmd      `cmd:"" help:"Copy the log and the vault into a folder, while everything runs or while nothing does."`

@@ -16,8 +16,8 @@ type ShownTable struct {
 	Name string
 	// Columns and their types, as CREATE TABLE writes them.
 	Columns []ShownColumn
-	// Where finds a user's rows: $1 is the scope, $2 the user; empty: they belong to nobody.
-	Where string
+	// By is the column that says whose a row is: scope or user_id; empty: it is nobody's.
+	By string
 }
 
 // ShownColumn is a column that may be shown.
@@ -71,11 +71,8 @@ func Shown(ctx context.Context, pool *pgxpool.Pool) ([]ShownTable, error) {
 			}
 		}
 		t.Columns = append(t.Columns, column)
-		switch column.Name {
-		case "scope":
-			t.Where = "scope = $1"
-		case "user_id":
-			t.Where = "user_id = $2"
+		if column.Name == "scope" || column.Name == "user_id" {
+			t.By = column.Name
 		}
 		return nil
 	})

@@ -3,6 +3,7 @@
 package eventlog
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -185,7 +186,7 @@ func ofRun(r streams.Recorded, run string) bool {
 }
 
 func (p *printer) print(ctx context.Context, r streams.Recorded) error {
-	content, err := p.content(ctx, r)
+	content, err := Content(ctx, p.Schema, p.Keys, r)
 	if err != nil {
 		return err
 	}
@@ -197,24 +198,37 @@ func (p *printer) print(ctx context.Context, r streams.Recorded) error {
 		_, err := fmt.Fprintf(p.Out, "%s %6d  %-44s %4d  %-28s %s%s\n", r.At[:min(len(r.At), 23)], r.Position, r.Stream, r.Version, r.Type, r.Data, text)
 		return err
 	}
-	line := row{
+	line, err := Line(r, content)
+	if err != nil {
+		return err
+	}
+	_, err = p.Out.Write(line)
+	return err
+}
+
+// Line is an event as a line of JSON, with its content as Content tells it.
+func Line(r streams.Recorded, content json.RawMessage) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(row{
 		At: r.At, Scope: r.Scope, Position: r.Position, Stream: r.Stream, Version: r.Version, Type: r.Type, Schema: r.Schema,
 		ID: r.ID, Actor: r.Actor, CommandID: r.CommandID, Correlation: r.CorrelationID, Causation: r.CausationID, Data: r.Data,
 		Content: content, Hash: fmt.Sprintf("%x", r.Hash), Partition: r.Place.Partition, Offset: r.Place.Offset,
-	}
-	e := json.NewEncoder(p.Out)
-	e.SetEscapeHTML(false)
-	return e.Encode(line)
+	})
+	return b.Bytes(), err
 }
 
-func (p *printer) content(ctx context.Context, r streams.Recorded) (json.RawMessage, error) {
+// Content is what an event says beside its clear data, opened; "[sealed]" where it can't be, without keys or without this
+// scope's, "[erased]" where nobody can any more, and nothing where it says nothing.
+func Content(ctx context.Context, schema *codec.Schema, keys streams.Keys, r streams.Recorded) (json.RawMessage, error) {
 	if len(r.Sealed) == 0 {
 		return nil, nil
 	}
-	if p.Keys == nil {
+	if keys == nil {
 		return json.RawMessage(`"[sealed]"`), nil
 	}
-	text, _, err := p.Schema.Text(ctx, p.Keys, r)
+	text, _, err := schema.Text(ctx, keys, r)
 	switch {
 	case errors.Is(err, streams.ErrScopeErased):
 		return json.RawMessage(`"[erased]"`), nil

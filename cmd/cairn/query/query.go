@@ -130,33 +130,47 @@ func ask(ctx context.Context, tx pgx.Tx, sql string, most int) (Result, error) {
 const declare = "DECLARE asked NO SCROLL CURSOR FOR "
 
 func collect(ctx context.Context, tx pgx.Tx, sql string, most int) (Result, error) {
-	rows := tx.Conn().PgConn().ExecParams(ctx, sql, nil, nil, nil, nil)
 	var r Result
-	head := func() { // known from the first row on, or at the end where there is none
-		for _, f := range rows.FieldDescriptions() {
-			r.Columns = append(r.Columns, Column{Name: f.Name, Type: f.DataTypeOID})
-		}
-	}
-	for rows.NextRow() {
-		if r.Columns == nil {
-			head()
-		}
+	columns, err := Each(ctx, tx.Conn(), sql, nil, func(_ []Column, row []Value) error {
 		if most > 0 && len(r.Rows) == most {
 			r.More = true
-			continue
+			return nil
+		}
+		r.Rows = append(r.Rows, row)
+		return nil
+	})
+	r.Columns = columns
+	return r, err
+}
+
+// Each hands out the rows of one statement, with texts for its parameters, and answers the columns.
+func Each(ctx context.Context, conn *pgx.Conn, sql string, args []string, each func([]Column, []Value) error) (columns []Column, err error) {
+	params := make([][]byte, len(args))
+	for i, arg := range args {
+		params[i] = []byte(arg)
+	}
+	rows := conn.PgConn().ExecParams(ctx, sql, params, nil, nil, nil)
+	head := func() { // known from the first row on, or at the end where there is none
+		for _, f := range rows.FieldDescriptions() {
+			columns = append(columns, Column{Name: f.Name, Type: f.DataTypeOID})
+		}
+	}
+	for err == nil && rows.NextRow() {
+		if columns == nil {
+			head()
 		}
 		raw := rows.Values()
 		row := make([]Value, len(raw))
 		for i, value := range raw {
-			row[i] = newValue(r.Columns[i].Type, value)
+			row[i] = newValue(columns[i].Type, value)
 		}
-		r.Rows = append(r.Rows, row)
+		err = each(columns, row)
 	}
-	if r.Columns == nil {
+	if columns == nil {
 		head()
 	}
-	_, err := rows.Close()
-	return r, err
+	_, failed := rows.Close()
+	return columns, errors.Join(err, failed)
 }
 
 func firstWord(sql string) string {

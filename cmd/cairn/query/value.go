@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"io"
 	"math"
 	"strconv"
@@ -73,32 +74,35 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	return encode(v.text)
 }
 
-// Lines writes one object a line, its members in the order of the columns.
+// Lines writes one object a line.
 func (r Result) Lines(out io.Writer) error {
 	for _, row := range r.Rows {
-		var b bytes.Buffer
-		b.WriteByte('{')
-		for i, value := range row {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			for _, part := range []any{r.Columns[i].Name, value} {
-				text, err := encode(part)
-				if err != nil {
-					return err
-				}
-				b.Write(text)
-				if _, name := part.(string); name {
-					b.WriteByte(':')
-				}
-			}
+		line, err := Line(r.Columns, row)
+		if err != nil {
+			return err
 		}
-		b.WriteString("}\n")
-		if _, err := out.Write(b.Bytes()); err != nil {
+		if _, err := out.Write(line); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Line is a row as a line of JSON, its members in the order of the columns.
+func Line(columns []Column, row []Value) ([]byte, error) {
+	line := []byte{'{'}
+	for i, value := range row {
+		name, err1 := encode(columns[i].Name)
+		text, err2 := encode(value)
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			line = append(line, ',')
+		}
+		line = append(append(append(line, name...), ':'), text...)
+	}
+	return append(line, "}\n"...), nil
 }
 
 // encode is JSON without escaping what HTML would need escaped.
