@@ -161,17 +161,15 @@ func (e *Engine) transact(ctx context.Context, seats []*seat, b streams.Batch) (
 	if err := advance(ctx, tx, behind, b.Next); err != nil {
 		return err
 	}
-	all := NewBatch(e.cfg.Schema, b.Partition, b.Commits)
+	all := NewBatch(e.cfg.Schema, Generation{}, b.Partition, b.Commits)
 	for _, s := range behind {
-		mine := all.part(s.projector.Name(), s.checkpoint.Next)
+		mine := all.part(s.generation, s.checkpoint.Next)
 		if len(mine.Commits) > 0 {
 			if err := safely(ctx, s.projector, tx, mine); err != nil {
 				return fmt.Errorf("projections: %s: %w", s.projector.Name(), err)
 			}
 		}
-		if s.live {
-			n.Moved = append(n.Moved, s.projector.Name())
-		}
+		n.Moved = append(n.Moved, s.generation.String())
 		if *mine.touched {
 			n.Touched = append(n.Touched, s.projector.Name())
 		}
@@ -181,7 +179,7 @@ func (e *Engine) transact(ctx context.Context, seats []*seat, b streams.Batch) (
 		if err != nil {
 			return err
 		}
-		all.part("notice", 0).Queue(notify, string(text))
+		all.part(Generation{Projection: "notice"}, 0).Queue(notify, string(text))
 	}
 	if err := all.Flush(ctx, tx); err != nil {
 		return fmt.Errorf("projections: %w", err)
@@ -240,9 +238,9 @@ func (e *Engine) stop(ctx context.Context, s *seat, at streams.Commit, reason er
 	defer tx.Rollback(context.WithoutCancel(ctx))
 	_, err = tx.Exec(ctx, `UPDATE projection_checkpoints SET stopped_at = cairn_now(), stopped_offset = $4, stopped_event = $5, stopped_reason = $6
 		WHERE projection = $1 AND generation = $2 AND partition = $3 AND lane = 0 AND next_offset = $7`,
-		s.projector.Name(), s.projector.Generation(), s.partition, at.Place.Offset, Text(event), Text(reason.Error()), s.checkpoint.Next)
+		s.projector.Name(), s.generation.Number, s.partition, at.Place.Offset, Text(event), Text(reason.Error()), s.checkpoint.Next)
 	if err == nil {
-		err = send(ctx, tx, notice{Partition: s.partition, Stopped: []string{s.projector.Name()}})
+		err = send(ctx, tx, notice{Partition: s.partition, Stopped: []string{s.generation.String()}})
 	}
 	if err == nil {
 		err = tx.Commit(ctx)

@@ -57,9 +57,13 @@ func project(r *rapid.T, pool *pgxpool.Pool, commits []streams.Commit, cut func(
 		if i < len(commits)-1 && !cut(i) {
 			continue
 		}
-		batch := projections.NewBatch(schema, 0, commits[first:i+1])
+		batch := projections.NewBatch(schema, projections.Generation{}, 0, commits[first:i+1])
 		for _, p := range models(pool) {
-			if err := p.Apply(ctx, tx, batch); err != nil {
+			g, err := projections.LiveGeneration(ctx, tx, p.Name())
+			if err != nil {
+				r.Fatal(err)
+			}
+			if err := p.Apply(ctx, tx, batch.For(g)); err != nil {
 				r.Fatalf("%s: %v", p.Name(), err)
 			}
 		}

@@ -93,6 +93,9 @@ func (e *Engine) session(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("projections: %w", err)
 	}
+	if err := Ensure(ctx, e.cfg.Pool, e.cfg.Projectors, 1); err != nil {
+		return errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	defer func() {
 		err = errors.Join(err, group.Wait())

@@ -107,8 +107,8 @@ type failing struct {
 	on   func(streams.Recorded) error
 }
 
-func (f failing) Name() string    { return f.name }
-func (f failing) Generation() int { return 1 }
+func (f failing) Name() string  { return f.name }
+func (f failing) Revision() int { return 1 }
 func (f failing) Apply(_ context.Context, _ pgx.Tx, b projections.Batch) error {
 	for r := range b.Recorded() {
 		if err := f.on(r); err != nil {

@@ -21,19 +21,20 @@ type Repartitioner interface {
 // acceptance states in which the old log ended, by partition, and ends the checkpoints in the new one. It refuses a read
 // model that has not read the old log to its end.
 func BeginEra(ctx context.Context, tx pgx.Tx, closed []streams.Acceptance, ends []streams.Checkpoint) error {
-	rows, err := tx.Query(ctx, `SELECT c.projection, c.generation, c.partition, `+checkpointFields+` FROM projection_checkpoints c FOR UPDATE`)
+	rows, err := tx.Query(ctx, `SELECT c.projection, c.generation, g.lanes, c.partition, `+checkpointFields+`
+		FROM projection_checkpoints c JOIN projection_generations g USING (projection, generation) FOR UPDATE OF c`)
 	if err != nil {
 		return fmt.Errorf("projections: begin an era: %w", err)
 	}
 	type model struct {
-		name       string
-		generation int
+		name              string
+		generation, lanes int
 	}
 	var models []model
 	var one model
 	var partition int32
 	var at streams.Checkpoint
-	if _, err := pgx.ForEachRow(rows, append([]any{&one.name, &one.generation, &partition}, checkpointTargets(&at)...), func() error {
+	if _, err := pgx.ForEachRow(rows, append([]any{&one.name, &one.generation, &one.lanes, &partition}, checkpointTargets(&at)...), func() error {
 		if int(partition) >= len(closed) || at.Acceptance != closed[partition] {
 			return fmt.Errorf("%s has not read partition %d to its end", one.name, partition)
 		}
@@ -51,8 +52,8 @@ func BeginEra(ctx context.Context, tx pgx.Tx, closed []streams.Acceptance, ends 
 		for p, end := range ends {
 			a := end.Acceptance
 			batch.Queue(`INSERT INTO projection_checkpoints (projection, generation, partition, lane, next_offset, era, lead, writer, closed, after_era, command_offset, updated_at)
-				VALUES ($1, $2, $3, 0, $4, $5, $6, $7, $8, $9, $10, cairn_now())`,
-				m.name, m.generation, p, end.Next, a.Era, a.Lead, a.Writer, a.Closed, a.After.Era, a.After.Offset)
+				SELECT $1, $2, $3, lane, $4, $5, $6, $7, $8, $9, $10, cairn_now() FROM generate_series(0, $11 - 1) AS lane`,
+				m.name, m.generation, p, end.Next, a.Era, a.Lead, a.Writer, a.Closed, a.After.Era, a.After.Offset, m.lanes)
 		}
 	}
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
@@ -61,24 +62,37 @@ func BeginEra(ctx context.Context, tx pgx.Tx, closed []streams.Acceptance, ends 
 	return nil
 }
 
-// Repartition sets the partition of every row of a table with scopes.
-func Repartition(ctx context.Context, tx pgx.Tx, table string, partitionOf func(domain.Scope) int32) error {
+// Repartition sets the partition of every row of a projection's tables, which have scopes, in all generations.
+func Repartition(ctx context.Context, tx pgx.Tx, projection string, partitionOf func(domain.Scope) int32) error {
+	found, err := Generations(ctx, tx)
+	if err != nil {
+		return err
+	}
+	for _, g := range Of(found, projection) {
+		for _, table := range g.Tables {
+			if err := repartition(ctx, tx, g.Table(table), partitionOf); err != nil {
+				return fmt.Errorf("projections: partitions of %s: %w", g, err)
+			}
+		}
+	}
+	return nil
+}
+
+func repartition(ctx context.Context, tx pgx.Tx, table string, partitionOf func(domain.Scope) int32) error {
 	name := pgx.Identifier{table}.Sanitize()
 	rows, err := tx.Query(ctx, `SELECT DISTINCT scope FROM `+name)
 	if err != nil {
-		return fmt.Errorf("projections: partitions of %s: %w", table, err)
+		return err
 	}
 	scopes, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return fmt.Errorf("projections: partitions of %s: %w", table, err)
+		return err
 	}
 	partitions := make([]int32, len(scopes))
 	for i, scope := range scopes {
 		partitions[i] = partitionOf(domain.Scope(scope))
 	}
-	if _, err := tx.Exec(ctx, `UPDATE `+name+` t SET partition = k.partition
-		FROM unnest($1::text[], $2::int[]) AS k (scope, partition) WHERE t.scope = k.scope`, scopes, partitions); err != nil {
-		return fmt.Errorf("projections: partitions of %s: %w", table, err)
-	}
-	return nil
+	_, err = tx.Exec(ctx, `UPDATE `+name+` t SET partition = k.partition
+		FROM unnest($1::text[], $2::int[]) AS k (scope, partition) WHERE t.scope = k.scope`, scopes, partitions)
+	return err
 }

@@ -16,11 +16,13 @@ const notify = `SELECT pg_notify('` + channel + `', $1)`
 // notice is what is sent in the transaction that moves them, so that whoever hears it sees the rows.
 type notice struct {
 	Partition int32    `json:"p"`
+	Lane      int      `json:"l,omitempty"`
 	Next      int64    `json:"n,omitempty"`
 	Era       int      `json:"e,omitempty"`
-	Moved     []string `json:"m,omitempty"` // live models whose checkpoint is Next
+	Moved     []string `json:"m,omitempty"` // generations whose checkpoint is Next, such as "threads 2"
 	Touched   []string `json:"t,omitempty"` // models whose rows changed
-	Stopped   []string `json:"s,omitempty"`
+	Stopped   []string `json:"s,omitempty"` // generations
+	Changed   []string `json:"c,omitempty"` // models whose live generation or lanes are others, or that were paused or resumed
 }
 
 type execer interface {

@@ -18,8 +18,8 @@ import (
 type Projector interface {
 	// Name is the read model's, such as "open_effects".
 	Name() string
-	// Generation is raised when the model changes meaning; its tables are then filled anew.
-	Generation() int
+	// Revision is raised when the code or the shape of its tables changes meaning; a new generation is then filled.
+	Revision() int
 	// Apply queues what the batch changes, with Batch.Queue; it may read its own tables in the transaction
 	// first. It folds per key and takes content for what it is: sealed. The transaction also holds the
 	// checkpoint and the other models. Three outcomes: nil, done; an error of the connection or the server's
@@ -32,14 +32,14 @@ var ErrNotFound = errors.New("not found")
 
 // Batch is a run of counted commits of one partition, in order.
 type Batch struct {
-	Partition int32
-	Commits   []streams.Commit
-	Schema    *codec.Schema
+	Generation Generation // whose tables it goes to
+	Partition  int32
+	Commits    []streams.Commit
+	Schema     *codec.Schema
 
 	decoded *decoded
 	touched *bool
 	writes  *writes
-	model   string
 }
 
 // writes are the statements of all models of a transaction: they go to the server together.
@@ -54,21 +54,24 @@ type decoded struct {
 }
 
 // NewBatch is a batch outside an engine, for tests.
-func NewBatch(schema *codec.Schema, partition int32, commits []streams.Commit) Batch {
-	return Batch{Partition: partition, Commits: commits, Schema: schema, decoded: &decoded{values: map[streams.Place]any{}}, touched: new(bool), writes: &writes{}}
+func NewBatch(schema *codec.Schema, g Generation, partition int32, commits []streams.Commit) Batch {
+	return Batch{Generation: g, Partition: partition, Commits: commits, Schema: schema, decoded: &decoded{values: map[streams.Place]any{}}, touched: new(bool), writes: &writes{}}
 }
 
-// part is the same batch for one model, from an offset on.
-func (b Batch) part(model string, from int64) Batch {
-	b.model, b.touched, b.Commits = model, new(bool), after(b.Commits, from)
+// For is the same batch for a generation.
+func (b Batch) For(g Generation) Batch { return b.part(g, 0) }
+
+// part is the same batch for one generation, from an offset on.
+func (b Batch) part(g Generation, from int64) Batch {
+	b.Generation, b.touched, b.Commits = g, new(bool), after(b.Commits, from)
 	return b
 }
 
-// Queue writes rows. The statements of a transaction run in the order in which they were queued, after all
-// models have read.
+// Queue writes rows; tables of the model are named in braces, such as {threads}. The statements of a transaction run in the
+// order in which they were queued, after all models have read.
 func (b Batch) Queue(sql string, args ...any) {
-	b.writes.batch.Queue(sql, args...)
-	b.writes.owners = append(b.writes.owners, b.model)
+	b.writes.batch.Queue(b.Generation.Expand(sql), args...)
+	b.writes.owners = append(b.writes.owners, b.Generation.Projection)
 }
 
 // Flush sends what was queued. The engine does it; tests without one do.

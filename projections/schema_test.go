@@ -13,7 +13,7 @@ func TestNoUniqueKeyAcrossScopes(t *testing.T) {
 	pool := pgtest.Read(t)
 	rows, err := pool.Query(t.Context(), `SELECT c.relname, i.relname, pg_get_indexdef(x.indexrelid, 1, false)
 		FROM pg_index x JOIN pg_class c ON c.oid = x.indrelid JOIN pg_class i ON i.oid = x.indexrelid
-		WHERE x.indisunique AND c.relname = ANY ($1)`, tables)
+		WHERE x.indisunique AND c.relname IN (SELECT t || '_' || generation FROM projection_generations, unnest(tables) AS t)`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -15,33 +16,40 @@ import (
 	"github.com/cairnhq/cairn/streams"
 )
 
-// seat is one projector's place in one partition.
+// seat is the place of one generation in one partition.
 type seat struct {
 	projector  Projector
+	generation Generation
 	partition  int32
 	checkpoint streams.Checkpoint
-	live       bool // its generation is the one that is read
 }
 
-// loadSeats reads where every projector stands, and puts new ones at the start.
+// loadSeats reads where every generation stands that is fed and whose revision is compiled in, and puts new ones at the
+// start.
 func loadSeats(ctx context.Context, pool *pgxpool.Pool, projectors []Projector, partition int32) ([]*seat, error) {
-	seats := make([]*seat, len(projectors))
+	found, err := Generations(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	var seats []*seat
 	batch := &pgx.Batch{}
-	for i, p := range projectors {
-		s := &seat{projector: p, partition: partition}
-		seats[i] = s
+	for _, g := range found {
+		i := slices.IndexFunc(projectors, func(p Projector) bool { return p.Name() == g.Projection && p.Revision() == g.Revision })
+		if i < 0 || g.State != Feeding {
+			continue
+		}
+		s := &seat{projector: projectors[i], generation: g, partition: partition}
+		seats = append(seats, s)
 		start := streams.Start()
 		a := start.Acceptance
-		batch.Queue(`INSERT INTO projections (name, generation) VALUES ($1, $2) ON CONFLICT DO NOTHING`, p.Name(), p.Generation())
+		// The lock on its row: a generation that was never fed may be replaced at this moment.
 		batch.Queue(`INSERT INTO projection_checkpoints (projection, generation, partition, lane, next_offset, era, lead, writer, closed, after_era, command_offset, updated_at)
-			VALUES ($1, $2, $3, 0, $4, $5, $6, $7, $8, $9, $10, cairn_now()) ON CONFLICT DO NOTHING`,
-			p.Name(), p.Generation(), partition, start.Next, a.Era, a.Lead, a.Writer, a.Closed, a.After.Era, a.After.Offset)
-		batch.Queue(`SELECT p.generation = c.generation, `+checkpointFields+`
-			FROM projection_checkpoints c JOIN projections p ON p.name = c.projection
-			WHERE c.projection = $1 AND c.generation = $2 AND c.partition = $3 AND c.lane = 0`, p.Name(), p.Generation(), partition).
-			QueryRow(func(row pgx.Row) error {
-				return row.Scan(append([]any{&s.live}, checkpointTargets(&s.checkpoint)...)...)
-			})
+			SELECT projection, generation, $3, 0, $4, $5, $6, $7, $8, $9, $10, cairn_now() FROM projection_generations
+			 WHERE projection = $1 AND generation = $2 FOR SHARE ON CONFLICT DO NOTHING`,
+			g.Projection, g.Number, partition, start.Next, a.Era, a.Lead, a.Writer, a.Closed, a.After.Era, a.After.Offset)
+		batch.Queue(`SELECT `+checkpointFields+` FROM projection_checkpoints c
+			WHERE c.projection = $1 AND c.generation = $2 AND c.partition = $3 AND c.lane = 0`, g.Projection, g.Number, partition).
+			QueryRow(func(row pgx.Row) error { return row.Scan(checkpointTargets(&s.checkpoint)...) })
 	}
 	if err := pool.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, fmt.Errorf("projections: read the checkpoints of partition %d: %w", partition, err)
@@ -58,7 +66,7 @@ func advance(ctx context.Context, tx pgx.Tx, seats []*seat, next streams.Checkpo
 	names, generations, expected := make([]string, len(seats)), make([]int32, len(seats)), make([]int64, len(seats))
 	eras := make([]int32, len(seats)) // an offset is one in its era only: a migration of the log leaves another
 	for i, s := range seats {
-		names[i], generations[i], expected[i] = s.projector.Name(), int32(s.projector.Generation()), s.checkpoint.Next
+		names[i], generations[i], expected[i] = s.projector.Name(), int32(s.generation.Number), s.checkpoint.Next
 		eras[i] = int32(s.checkpoint.Acceptance.Era)
 	}
 	a := next.Acceptance

@@ -25,14 +25,16 @@ type Waiter struct {
 
 	mu      sync.Mutex
 	places  map[spot]place           // what was heard since the connection stands
+	live    map[string]string        // by model: the generation that is read, such as "threads 2", as it was last asked for
 	moved   chan struct{}            // closed at the next notice
 	changed map[string]chan struct{} // by model, closed when it is touched
 	heard   bool                     // a connection listens
+	turn    int                      // counts what made live untrue
 }
 
 type spot struct {
-	model     string
-	partition int32
+	generation string
+	partition  int32
 }
 
 type place struct {
@@ -48,7 +50,7 @@ func WithPatience(d time.Duration) WaiterOption { return func(w *Waiter) { w.pat
 
 // NewWaiter makes a waiter. Without Run it works, by asking the database.
 func NewWaiter(pool *pgxpool.Pool, options ...WaiterOption) *Waiter {
-	w := &Waiter{pool: pool, patience: Patience, places: map[spot]place{}, moved: make(chan struct{}), changed: map[string]chan struct{}{}}
+	w := &Waiter{pool: pool, patience: Patience, places: map[spot]place{}, live: map[string]string{}, moved: make(chan struct{}), changed: map[string]chan struct{}{}}
 	for _, option := range options {
 		option(w)
 	}
@@ -121,7 +123,7 @@ func (w *Waiter) knows(p streams.Position, models []string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, model := range models {
-		at, ok := w.places[spot{model, p.Partition}]
+		at, ok := w.places[spot{w.live[model], p.Partition}]
 		if !ok || at.era != p.Era || at.next <= p.Offset {
 			return false
 		}
@@ -137,7 +139,7 @@ func (w *Waiter) stale(p streams.Position, models []string) bool {
 		return false
 	}
 	for _, model := range models {
-		if at, ok := w.places[spot{model, p.Partition}]; ok && at.era == p.Era && at.next <= p.Offset {
+		if at, ok := w.places[spot{w.live[model], p.Partition}]; ok && at.era == p.Era && at.next <= p.Offset {
 			return true
 		}
 	}
@@ -146,7 +148,10 @@ func (w *Waiter) stale(p streams.Position, models []string) bool {
 
 // ask reads the checkpoints. A position of an older era than a model's is compared with what events has.
 func (w *Waiter) ask(ctx context.Context, p streams.Position, models []string) error {
-	rows, err := w.pool.Query(ctx, `SELECT m.name, coalesce(c.next_offset, 0), coalesce(c.era, 0),
+	w.mu.Lock()
+	turn := w.turn
+	w.mu.Unlock()
+	rows, err := w.pool.Query(ctx, `SELECT m.name, coalesce(p.generation, 0), coalesce(c.next_offset, 0), coalesce(c.era, 0),
 			coalesce((SELECT max(x.era) FROM projection_checkpoints x WHERE x.projection = m.name), 0) > $3
 				AND EXISTS (SELECT 1 FROM events e WHERE e.scope = $4 AND e.position >= $5),
 			c.stopped_at, c.stopped_offset, c.stopped_event, c.stopped_reason
@@ -159,12 +164,14 @@ func (w *Waiter) ask(ctx context.Context, p streams.Position, models []string) e
 	}
 	var (
 		model   string
+		live    int
 		at      place
 		older   bool
 		mark    stopMark
 		verdict error
 	)
-	_, err = pgx.ForEachRow(rows, append([]any{&model, &at.next, &at.era, &older}, mark.targets()...), func() error {
+	_, err = pgx.ForEachRow(rows, append([]any{&model, &live, &at.next, &at.era, &older}, mark.targets()...), func() error {
+		w.reads(turn, model, live)
 		has := older || at.era == p.Era && at.next > p.Offset
 		switch stopped := mark.stopped(model, p.Partition); {
 		case has:
@@ -179,6 +186,15 @@ func (w *Waiter) ask(ctx context.Context, p streams.Position, models []string) e
 		return fmt.Errorf("projections: wait: %w", err)
 	}
 	return verdict
+}
+
+// reads notes which generation of a model is read, unless that may have changed since it was asked.
+func (w *Waiter) reads(turn int, model string, generation int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.heard && w.turn == turn {
+		w.live[model] = Generation{Projection: model, Number: generation}.String()
+	}
 }
 
 // Changed is closed the next time that rows of a model change (or may have). Take the channel first, then
@@ -270,17 +286,23 @@ func (w *Waiter) forget() {
 	defer w.mu.Unlock()
 	w.heard = false
 	clear(w.places)
+	clear(w.live)
+	w.turn++
 	w.wake(nil)
 }
 
 func (w *Waiter) note(n notice) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, model := range n.Moved {
-		w.places[spot{model, n.Partition}] = place{era: n.Era, next: n.Next}
+	for _, generation := range n.Moved {
+		w.places[spot{generation, n.Partition}] = place{era: n.Era, next: n.Next}
 	}
-	for _, model := range n.Stopped {
-		delete(w.places, spot{model, n.Partition})
+	for _, generation := range n.Stopped {
+		delete(w.places, spot{generation, n.Partition})
+	}
+	for _, model := range n.Changed {
+		delete(w.live, model)
+		w.turn++
 	}
 	touched := n.Touched
 	if touched == nil {

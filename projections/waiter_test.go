@@ -25,7 +25,7 @@ func TestAWriteIsReadAfterWaiting(t *testing.T) {
 			if hearing == "listening" {
 				run(t, w.Run)
 			}
-			model := events.New(pool)
+			model := events.New(projections.NewDB(pool))
 			for i := range 50 {
 				p := logtest.PositionOf(log.Append(scope, logtest.On("thread-a", thread.Titled{})...))
 				if err := w.Wait(t.Context(), p, "events", "threads"); err != nil {

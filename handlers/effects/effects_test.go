@@ -80,7 +80,7 @@ func begin(t *testing.T) *world {
 	w.waiter = projections.NewWaiter(w.pool)
 	engine := projections.NewEngine(projections.EngineConfig{
 		Pool: w.pool, Tailer: w.log, Schema: logtest.Schema(),
-		Projectors: []projections.Projector{events.New(w.pool).Projector(), openeffects.New(w.pool).Projector(), timers.New(w.pool).Projector()},
+		Projectors: []projections.Projector{events.New(projections.NewDB(w.pool)).Projector(), openeffects.New(projections.NewDB(w.pool)).Projector(), timers.New(projections.NewDB(w.pool)).Projector()},
 	})
 	w.run(w.waiter.Run)
 	w.run(engine.Run)
@@ -104,8 +104,8 @@ func (w *world) run(f func(context.Context) error) (stop func()) {
 
 func (w *world) config() effects.Config {
 	return effects.Config{
-		ID: "test", Asker: w.asker, Effects: openeffects.New(w.pool), Timers: timers.New(w.pool), Work: work.New(w.pool),
-		Events: events.New(w.pool), Waiter: w.waiter, Schema: logtest.Schema(), Keys: w.keys, Live: w.live, Tick: 500 * time.Millisecond,
+		ID: "test", Asker: w.asker, Effects: openeffects.New(projections.NewDB(w.pool)), Timers: timers.New(projections.NewDB(w.pool)), Work: work.New(w.pool),
+		Events: events.New(projections.NewDB(w.pool)), Waiter: w.waiter, Schema: logtest.Schema(), Keys: w.keys, Live: w.live, Tick: 500 * time.Millisecond,
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/cairnhq/cairn/domain/thread"
 	"github.com/cairnhq/cairn/handlers/accounts"
 	"github.com/cairnhq/cairn/handlers/live"
+	"github.com/cairnhq/cairn/projections"
 	"github.com/cairnhq/cairn/projections/openeffects"
 	"github.com/cairnhq/cairn/projections/work"
 	"github.com/cairnhq/cairn/streams"
@@ -26,7 +27,7 @@ func (r *ring) beside(t *testing.T, change func(*live.Config)) *ring {
 	t.Helper()
 	config := live.Config{
 		Asker: r.asker, Tailer: r.tailer, Live: r.live, Keys: r.keys, Schema: r.schema, Events: r.events,
-		Effects: openeffects.New(r.pool), Work: work.New(r.pool), Waiter: r.waiter, Accounts: tokens{},
+		Effects: openeffects.New(projections.NewDB(r.pool)), Work: work.New(r.pool), Waiter: r.waiter, Accounts: tokens{},
 		Version: "test", Timing: live.Timing{Sweep: 200 * time.Millisecond}, Log: slog.New(slog.DiscardHandler),
 	}
 	change(&config)

@@ -100,11 +100,11 @@ func newRing(t testing.TB, timing live.Timing) *ring {
 	r.live, err = kafka.NewLive(config, r.keys)
 	check(t, err)
 	t.Cleanup(r.live.Close)
-	r.events = events.New(r.pool, events.PartitionedBy(r.tailer.PartitionOf))
+	r.events = events.New(projections.NewDB(r.pool), events.PartitionedBy(r.tailer.PartitionOf))
 	r.waiter = projections.NewWaiter(r.pool)
 	engine := projections.NewEngine(projections.EngineConfig{
 		Pool: r.pool, Tailer: r.tailer, Schema: schema,
-		Projectors: []projections.Projector{r.events.Projector(), openeffects.New(r.pool).Projector()},
+		Projectors: []projections.Projector{r.events.Projector(), openeffects.New(projections.NewDB(r.pool)).Projector()},
 	})
 	r.background(writer.Run)
 	r.background(r.asker.Run)
@@ -147,7 +147,7 @@ func (r *ring) start(timing live.Timing) *ring {
 	r = r.in(r.t)
 	r.gateway = live.New(live.Config{
 		Asker: r.asker, Tailer: r.tailer, Live: r.live, Keys: r.keys, Schema: r.schema, Events: r.events,
-		Effects: openeffects.New(r.pool), Work: work.New(r.pool), Waiter: r.waiter, Accounts: tokens{},
+		Effects: openeffects.New(projections.NewDB(r.pool)), Work: work.New(r.pool), Waiter: r.waiter, Accounts: tokens{},
 		Version: "test", Timing: timing, Log: slog.New(slog.DiscardHandler),
 	})
 	stop := r.background(r.gateway.Run)

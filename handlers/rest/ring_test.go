@@ -76,8 +76,9 @@ func newRing(t *testing.T, options ...option) *ring {
 	check(t, err)
 	t.Cleanup(provisional.Close)
 
-	e, th, ru, de := events.New(pool, events.PartitionedBy(tailer.PartitionOf)), threads.New(pool), runs.New(pool), devices.New(pool)
-	open, ti, wo, waiter := openeffects.New(pool), timers.New(pool), work.New(pool), projections.NewWaiter(pool)
+	db := projections.NewDB(pool)
+	e, th, ru, de := events.New(db, events.PartitionedBy(tailer.PartitionOf)), threads.New(db), runs.New(db), devices.New(db)
+	open, ti, wo, waiter := openeffects.New(db), timers.New(db), work.New(pool), projections.NewWaiter(pool)
 	engine := projections.NewEngine(projections.EngineConfig{Pool: pool, Tailer: tailer, Schema: schema, Projectors: []projections.Projector{
 		e.Projector(), th.Projector(), ru.Projector(), de.Projector(), open.Projector(), ti.Projector()}})
 	people := accounts.New(accounts.Config{Vault: keys, Asker: asker, Master: master, Now: time.Now, Cost: accounts.Cost{MemoryKiB: 8, Passes: 1, Lanes: 1}})

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/device"
@@ -34,21 +33,21 @@ type Device struct {
 }
 
 // Model reads the table.
-type Model struct{ pool *pgxpool.Pool }
+type Model struct{ db *projections.DB }
 
 // New is the model on a database of read models.
-func New(pool *pgxpool.Pool) *Model { return &Model{pool: pool} }
+func New(db *projections.DB) *Model { return &Model{db: db} }
 
 const fields = `scope, device, protocol, timezone, journal, batch, introduced_at, updated_at, version, position`
 
 // List are the scope's devices, by id.
 func (m *Model) List(ctx context.Context, scope domain.Scope) ([]Device, error) {
-	return m.query(ctx, `SELECT `+fields+` FROM devices WHERE scope = $1 ORDER BY device`, string(scope))
+	return m.query(ctx, `SELECT `+fields+` FROM {devices} WHERE {live} AND scope = $1 ORDER BY device`, string(scope))
 }
 
 // Get answers ErrNotFound for a device that is not in the scope.
 func (m *Model) Get(ctx context.Context, scope domain.Scope, id string) (Device, error) {
-	found, err := m.query(ctx, `SELECT `+fields+` FROM devices WHERE scope = $1 AND device = $2`, string(scope), projections.Text(id))
+	found, err := m.query(ctx, `SELECT `+fields+` FROM {devices} WHERE {live} AND scope = $1 AND device = $2`, string(scope), projections.Text(id))
 	if err == nil && len(found) == 0 {
 		err = fmt.Errorf("devices: %s: %w", id, projections.ErrNotFound)
 	}
@@ -59,11 +58,7 @@ func (m *Model) Get(ctx context.Context, scope domain.Scope, id string) (Device,
 }
 
 func (m *Model) query(ctx context.Context, sql string, args ...any) ([]Device, error) {
-	rows, err := m.pool.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, fmt.Errorf("devices: %w", err)
-	}
-	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Device, error) {
+	found, err := projections.Rows(ctx, m.db, Name, sql, func(row pgx.CollectableRow) (Device, error) {
 		var d Device
 		var scope string
 		var version, position int64
@@ -71,7 +66,7 @@ func (m *Model) query(ctx context.Context, sql string, args ...any) ([]Device, e
 		d.Scope, d.Version, d.Position = domain.Scope(scope), uint64(version), uint64(position)
 		d.IntroducedAt, d.UpdatedAt = d.IntroducedAt.UTC(), d.UpdatedAt.UTC()
 		return d, err
-	})
+	}, args...)
 	if err != nil {
 		return nil, fmt.Errorf("devices: %w", err)
 	}
@@ -83,8 +78,8 @@ func (m *Model) Projector() projections.Projector { return projector{} }
 
 type projector struct{}
 
-func (projector) Name() string    { return Name }
-func (projector) Generation() int { return 1 }
+func (projector) Name() string  { return Name }
+func (projector) Revision() int { return 1 }
 
 // Apply keeps the last hello of each device, and the time of the first.
 func (projector) Apply(_ context.Context, _ pgx.Tx, b projections.Batch) error {
@@ -117,7 +112,7 @@ func (projector) Apply(_ context.Context, _ pgx.Tx, b projections.Batch) error {
 	}
 	b.Touch()
 	for _, d := range order { // hellos are rare: a few rows
-		b.Queue(`INSERT INTO devices (`+fields+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+		b.Queue(`INSERT INTO {devices} (`+fields+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 			ON CONFLICT (scope, device) DO UPDATE SET protocol = EXCLUDED.protocol, timezone = EXCLUDED.timezone, journal = EXCLUDED.journal,
 				batch = EXCLUDED.batch, updated_at = EXCLUDED.updated_at, version = EXCLUDED.version, position = EXCLUDED.position`,
 			string(d.Scope), d.ID, d.Protocol, d.Timezone, d.Journal, d.Batch, d.IntroducedAt, d.UpdatedAt, int64(d.Version), int64(d.Position))

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { pgtest.Main(m, func() error { return goleak.Find()
 // TestTheLastHelloCounts, and an account's erasure is listed.
 func TestTheLastHelloCounts(t *testing.T) {
 	pool, log := pgtest.Read(t), logtest.New(1)
-	m, gone := devices.New(pool), erasures.New(pool)
+	m, gone := devices.New(projections.NewDB(pool)), erasures.New(projections.NewDB(pool))
 	logtest.Project(t, pool, log, m.Projector(), gone.Projector())
 	log.Append("user-ann", logtest.On("device-laptop", device.Introduced{Protocol: 2, Timezone: "UTC"})...)
 	log.Append("user-ann", logtest.On("device-laptop", device.Introduced{Protocol: 3, Timezone: "Europe/Rome", Journal: true, Batch: true})...)

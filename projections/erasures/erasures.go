@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/account"
@@ -26,18 +25,14 @@ type Erasure struct {
 }
 
 // Model reads the table.
-type Model struct{ pool *pgxpool.Pool }
+type Model struct{ db *projections.DB }
 
 // New is the model on a database of read models.
-func New(pool *pgxpool.Pool) *Model { return &Model{pool: pool} }
+func New(db *projections.DB) *Model { return &Model{db: db} }
 
 // List are all erased scopes, in the order of their names.
 func (m *Model) List(ctx context.Context) ([]Erasure, error) {
-	rows, err := m.pool.Query(ctx, `SELECT scope, erased_at, position FROM erasures ORDER BY scope`)
-	if err != nil {
-		return nil, fmt.Errorf("erasures: %w", err)
-	}
-	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Erasure, error) {
+	found, err := projections.Rows(ctx, m.db, Name, `SELECT scope, erased_at, position FROM {erasures} WHERE {live} ORDER BY scope`, func(row pgx.CollectableRow) (Erasure, error) {
 		var e Erasure
 		var scope string
 		var position int64
@@ -66,8 +61,8 @@ func (m *Model) Projector() projections.Projector { return projector{} }
 
 type projector struct{}
 
-func (projector) Name() string    { return Name }
-func (projector) Generation() int { return 1 }
+func (projector) Name() string  { return Name }
+func (projector) Revision() int { return 1 }
 
 // Apply notes the scopes that the batch erases.
 func (projector) Apply(_ context.Context, _ pgx.Tx, b projections.Batch) error {
@@ -79,7 +74,7 @@ func (projector) Apply(_ context.Context, _ pgx.Tx, b projections.Batch) error {
 			continue
 		}
 		b.Touch()
-		b.Queue(`INSERT INTO erasures (scope, erased_at, position, partition, log_offset) VALUES ($1, $2, $3, $4, $5)
+		b.Queue(`INSERT INTO {erasures} (scope, erased_at, position, partition, log_offset) VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (scope) DO NOTHING`, string(e.Scope), e.Time(), int64(e.Position), e.Place.Partition, e.Place.Offset)
 	}
 	return nil

@@ -11,7 +11,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/projections"
@@ -23,7 +22,7 @@ const Name = "events"
 
 // Model reads the table. It implements streams.History.
 type Model struct {
-	pool        *pgxpool.Pool
+	db          *projections.DB
 	partitionOf func(domain.Scope) int32
 }
 
@@ -36,8 +35,8 @@ func PartitionedBy(of func(domain.Scope) int32) Option {
 }
 
 // New is the model on a database of read models.
-func New(pool *pgxpool.Pool, options ...Option) *Model {
-	m := &Model{pool: pool, partitionOf: func(domain.Scope) int32 { return 0 }}
+func New(db *projections.DB, options ...Option) *Model {
+	m := &Model{db: db, partitionOf: func(domain.Scope) int32 { return 0 }}
 	for _, option := range options {
 		option(m)
 	}
@@ -49,10 +48,10 @@ func (m *Model) Projector() projections.Projector { return projector{} }
 
 type projector struct{}
 
-func (projector) Name() string    { return Name }
-func (projector) Generation() int { return 1 }
+func (projector) Name() string  { return Name }
+func (projector) Revision() int { return 1 }
 
-// codeHole is what the database says of a hole, in cairn_no_holes.
+// codeHole is what the database says of a hole, in cairn_hole.
 const codeHole = "CRN01"
 
 // codeDouble is what it says of an event that is there already: unique_violation.
@@ -87,7 +86,15 @@ func (projector) Apply(_ context.Context, _ pgx.Tx, b projections.Batch) error {
 	}
 	b.Touch()
 	// Before the insert: what a batch begins with must follow what is there.
-	b.Queue(`SELECT cairn_no_holes($1, $2, $3, $4, $5)`, first.scopes, first.streams, first.versions, first.owners, first.positions)
+	b.Queue(`SELECT cairn_hole(u.scope || ' ' || u.stream || ' version ' || u.version)
+		  FROM unnest($1::text[], $2::text[], $3::bigint[]) AS u (scope, stream, version)
+		 WHERE u.version > 1 AND NOT EXISTS (
+		       SELECT 1 FROM {events} e WHERE e.scope = u.scope AND e.stream = u.stream AND e.version = u.version - 1)
+		 LIMIT 1`, first.scopes, first.streams, first.versions)
+	b.Queue(`SELECT cairn_hole(u.scope || ' position ' || u.position)
+		  FROM unnest($1::text[], $2::bigint[]) AS u (scope, position)
+		 WHERE u.position > 1 AND NOT EXISTS (SELECT 1 FROM {events} e WHERE e.scope = u.scope AND e.position = u.position - 1)
+		 LIMIT 1`, first.owners, first.positions)
 	b.Queue(insert, rows.args()...)
 	return nil
 }

@@ -23,7 +23,7 @@ const ann = domain.Scope("user-ann")
 
 func TestWhatIsReadIsWhatWasRecorded(t *testing.T) {
 	pool, log := pgtest.Read(t), logtest.New(1)
-	m := events.New(pool, events.PartitionedBy(log.PartitionOf))
+	m := events.New(projections.NewDB(pool), events.PartitionedBy(log.PartitionOf))
 	logtest.Project(t, pool, log, m.Projector())
 	var all []streams.Recorded
 	for i := range 10 {
@@ -93,7 +93,7 @@ func TestWhatIsReadIsWhatWasRecorded(t *testing.T) {
 // What a reader of the log asks about a position is answered for the era of the log, of one moment, with how far that is.
 func TestAroundAPosition(t *testing.T) {
 	pool, log := pgtest.Read(t), logtest.New(1)
-	m := events.New(pool, events.PartitionedBy(log.PartitionOf))
+	m := events.New(projections.NewDB(pool), events.PartitionedBy(log.PartitionOf))
 	around := func(era int, position uint64) string {
 		t.Helper()
 		a, err := m.Around(era)(t.Context(), 0, 0, ann, position)

@@ -20,7 +20,7 @@ func (m *Model) Tail(ctx context.Context, key streams.StreamKey, limit int) ([]s
 
 // Before are the newest limit events of a stream with a version below, in order. Version 0 means the end.
 func (m *Model) Before(ctx context.Context, key streams.StreamKey, version uint64, limit int) ([]streams.Recorded, error) {
-	rows, err := m.query(ctx, `SELECT `+fields+` FROM events WHERE scope = $1 AND stream = $2 AND ($3::bigint = 0 OR version < $3)
+	rows, err := m.query(ctx, `SELECT `+fields+` FROM {events} WHERE {live} AND scope = $1 AND stream = $2 AND ($3::bigint = 0 OR version < $3)
 		ORDER BY version DESC LIMIT NULLIF($4::bigint, 0)`, string(key.Scope), string(key.Stream), int64(version), limit)
 	slices.Reverse(rows)
 	return rows, err
@@ -28,19 +28,19 @@ func (m *Model) Before(ctx context.Context, key streams.StreamKey, version uint6
 
 // After are the oldest limit events of a stream with a version above, in order; all of them with limit 0.
 func (m *Model) After(ctx context.Context, key streams.StreamKey, version uint64, limit int) ([]streams.Recorded, error) {
-	return m.query(ctx, `SELECT `+fields+` FROM events WHERE scope = $1 AND stream = $2 AND version > $3
+	return m.query(ctx, `SELECT `+fields+` FROM {events} WHERE {live} AND scope = $1 AND stream = $2 AND version > $3
 		ORDER BY version LIMIT NULLIF($4::bigint, 0)`, string(key.Scope), string(key.Stream), int64(version), limit)
 }
 
 // ByScope are the oldest limit events of a scope with a position above, in order; all of them with limit 0.
 func (m *Model) ByScope(ctx context.Context, scope domain.Scope, after uint64, limit int) ([]streams.Recorded, error) {
-	return m.query(ctx, `SELECT `+fields+` FROM events WHERE scope = $1 AND position > $2
+	return m.query(ctx, `SELECT `+fields+` FROM {events} WHERE {live} AND scope = $1 AND position > $2
 		ORDER BY position LIMIT NULLIF($3::bigint, 0)`, string(scope), int64(after), limit)
 }
 
 // Run are the events of a run's thread that belong to the run, in order.
 func (m *Model) Run(ctx context.Context, scope domain.Scope, run string) ([]streams.Recorded, error) {
-	return m.query(ctx, `SELECT `+fields+` FROM events WHERE scope = $1 AND run = $2 ORDER BY version`, string(scope), projections.Text(run))
+	return m.query(ctx, `SELECT `+fields+` FROM {events} WHERE {live} AND scope = $1 AND run = $2 ORDER BY version`, string(scope), projections.Text(run))
 }
 
 // Around says, for kafka.Config.Around, what the model has about a position of a scope in the log of an era.
@@ -48,12 +48,12 @@ func (m *Model) Around(era int) func(ctx context.Context, partition int32, since
 	return func(ctx context.Context, partition int32, _ int64, scope domain.Scope, position uint64) (streams.Around, error) {
 		a := streams.Around{Next: -1}
 		// One statement, so that the rows are those of the checkpoint.
-		err := m.pool.QueryRow(ctx, `SELECT c.next_offset,
-				(SELECT CASE WHEN e.era = $3 THEN e.log_offset ELSE -1 END FROM events e WHERE e.scope = $4 AND e.position = $5 - 1),
-				(SELECT e.log_offset FROM events e WHERE e.scope = $4 AND e.position = $5 AND e.era = $3)
+		err := m.db.Row(ctx, Name, `SELECT c.next_offset,
+				(SELECT CASE WHEN e.era = $3 THEN e.log_offset ELSE -1 END FROM {events} e WHERE e.scope = $4 AND e.position = $5 - 1),
+				(SELECT e.log_offset FROM {events} e WHERE e.scope = $4 AND e.position = $5 AND e.era = $3)
 			FROM projection_checkpoints c JOIN projections p ON p.name = c.projection AND p.generation = c.generation
-			WHERE c.projection = $1 AND c.partition = $2 AND c.lane = 0 AND c.era = $3`,
-			Name, partition, era, string(scope), int64(position)).Scan(&a.Next, &a.Before, &a.At)
+			WHERE {live} AND c.projection = $1 AND c.partition = $2 AND c.lane = 0 AND c.era = $3`,
+			[]any{Name, partition, era, string(scope), int64(position)}, &a.Next, &a.Before, &a.At)
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return a, fmt.Errorf("events: around position %d of %s: %w", position, scope, err)
 		}
@@ -69,10 +69,10 @@ type Window struct {
 // Window answers ErrNotFound for a stream without events in the scope.
 func (m *Model) Window(ctx context.Context, key streams.StreamKey) (Window, error) {
 	var low, high *int64
-	err := m.pool.QueryRow(ctx, `SELECT
-			(SELECT version FROM events WHERE scope = $1 AND stream = $2 ORDER BY version LIMIT 1),
-			(SELECT version FROM events WHERE scope = $1 AND stream = $2 ORDER BY version DESC LIMIT 1)`,
-		string(key.Scope), string(key.Stream)).Scan(&low, &high)
+	err := m.db.Row(ctx, Name, `SELECT
+			(SELECT version FROM {events} WHERE scope = $1 AND stream = $2 ORDER BY version LIMIT 1),
+			(SELECT version FROM {events} WHERE scope = $1 AND stream = $2 ORDER BY version DESC LIMIT 1)
+			WHERE {live}`, []any{string(key.Scope), string(key.Stream)}, &low, &high)
 	if err != nil {
 		return Window{}, fmt.Errorf("events: window of %s: %w", key.Stream, err)
 	}
@@ -86,8 +86,8 @@ func (m *Model) Window(ctx context.Context, key streams.StreamKey) (Window, erro
 func (m *Model) Head(ctx context.Context, scope domain.Scope) (streams.Position, error) {
 	p := streams.Position{Scope: scope, Partition: m.partitionOf(scope)}
 	var position int64
-	err := m.pool.QueryRow(ctx, `SELECT position, era, partition, log_offset FROM events WHERE scope = $1 ORDER BY position DESC LIMIT 1`,
-		string(scope)).Scan(&position, &p.Era, &p.Partition, &p.Offset)
+	err := m.db.Row(ctx, Name, `SELECT position, era, partition, log_offset FROM {events} WHERE {live} AND scope = $1 ORDER BY position DESC LIMIT 1`,
+		[]any{string(scope)}, &position, &p.Era, &p.Partition, &p.Offset)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return p, nil
 	}
@@ -101,17 +101,17 @@ func (m *Model) Head(ctx context.Context, scope domain.Scope) (streams.Position,
 // CatchUp reads in one snapshot the events after a cursor and the checkpoint from which the log goes on:
 // those of one stream after a version, or, with an empty stream, those of the scope after a position.
 func (m *Model) CatchUp(ctx context.Context, scope domain.Scope, stream domain.Stream, after uint64) (rows []streams.Recorded, from streams.Checkpoint, err error) {
-	err = pgx.BeginTxFunc(ctx, m.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+	err = m.db.Snapshot(ctx, []string{Name}, func(ctx context.Context, tx *projections.Tx) error {
 		from, err = projections.LiveCheckpoint(ctx, tx, Name, m.partitionOf(scope))
 		if err != nil {
 			return err
 		}
-		sql, args := `SELECT `+fields+` FROM events WHERE scope = $1 AND position > $2 ORDER BY position`, []any{string(scope), int64(after)}
+		sql, args := `SELECT `+fields+` FROM {events} WHERE scope = $1 AND position > $2 ORDER BY position`, []any{string(scope), int64(after)}
 		if stream != "" {
-			sql = `SELECT ` + fields + ` FROM events WHERE scope = $1 AND version > $2 AND stream = $3 ORDER BY version`
+			sql = `SELECT ` + fields + ` FROM {events} WHERE scope = $1 AND version > $2 AND stream = $3 ORDER BY version`
 			args = append(args, string(stream))
 		}
-		result, err := tx.Query(ctx, sql, args...)
+		result, err := tx.Query(ctx, tx.Expand(Name, sql), args...)
 		if err != nil {
 			return err
 		}
@@ -147,11 +147,7 @@ func (m *Model) Stream(ctx context.Context, key streams.StreamKey, after uint64,
 }
 
 func (m *Model) query(ctx context.Context, sql string, args ...any) ([]streams.Recorded, error) {
-	result, err := m.pool.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, fmt.Errorf("events: %w", err)
-	}
-	rows, err := pgx.CollectRows(result, scan)
+	rows, err := projections.Rows(ctx, m.db, Name, sql, scan, args...)
 	if err != nil {
 		return nil, fmt.Errorf("events: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 const fields = `scope, position, stream, version, id, type, schema, at, actor, data, sealed, key, seal_digest, hash,
 	command_id, correlation_id, causation_id, era, partition, log_offset, log_index`
 
-const insert = `INSERT INTO events (` + fields + `, run)
+const insert = `INSERT INTO {events} (` + fields + `, run)
 	SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::int[], $8::text[],
 		$9::bytea[], $10::bytea[], $11::bytea[], $12::int[], $13::bytea[], $14::bytea[], $15::text[], $16::text[], $17::text[],
 		$18::int[], $19::int[], $20::bigint[], $21::int[], $22::text[])`

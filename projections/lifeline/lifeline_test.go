@@ -162,7 +162,7 @@ func TestHalfOpenConnectionsStopNoReadModel(t *testing.T) {
 	r, through := newRelay(t, dsn)
 	pool := open(t, through, 2*time.Second)
 	log := logtest.New(2)
-	model := threads.New(pool)
+	model := threads.New(projections.NewDB(pool))
 	engine := projections.NewEngine(projections.EngineConfig{
 		Pool: pool, Tailer: log, Schema: logtest.Schema(), Projectors: []projections.Projector{model.Projector()}, Session: time.Second,
 	})

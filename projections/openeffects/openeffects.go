@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/projections"
@@ -45,10 +44,10 @@ type Claimed struct {
 func DevicePair(scope domain.Scope, device string) string { return string(scope) + "/" + device }
 
 // Model reads the table and keeps the claims.
-type Model struct{ pool *pgxpool.Pool }
+type Model struct{ db *projections.DB }
 
 // New is the model on a database of read models.
-func New(pool *pgxpool.Pool) *Model { return &Model{pool: pool} }
+func New(db *projections.DB) *Model { return &Model{db: db} }
 
 const fields = `e.scope, e.stream, e.id, e.kind, e.grp, e.device, e.repeatable, e.started, e.position, e.era, e.partition, e.log_offset, e.version, e.event_id`
 
@@ -68,8 +67,8 @@ func (m *Model) Take(ctx context.Context, worker string, kinds []string, devices
 			ON CONFLICT (worker) DO UPDATE SET touched_at = EXCLUDED.touched_at
 		), free AS (
 			SELECT e.scope, e.id, c.worker AS dead
-			  FROM open_effects e LEFT JOIN effect_claims c ON c.scope = e.scope AND c.id = e.id
-			 WHERE e.kind = ANY ($2)
+			  FROM {open_effects} e LEFT JOIN effect_claims c ON c.scope = e.scope AND c.id = e.id
+			 WHERE {live} AND e.kind = ANY ($2)
 			   AND (e.kind <> 'device' OR (e.scope, e.device) IN (SELECT * FROM unnest($3::text[], $4::text[])))
 			   AND (e.repeatable OR NOT e.started)
 			   AND (c.worker IS NULL OR c.worker <> $1 AND NOT cairn_alive(c.worker))
@@ -84,7 +83,7 @@ func (m *Model) Take(ctx context.Context, worker string, kinds []string, devices
 			 WHERE t.worker = (SELECT f.dead FROM free f WHERE f.scope = t.scope AND f.id = t.id)
 			RETURNING scope, id
 		)
-		SELECT `+fields+` FROM claimed JOIN open_effects e USING (scope, id) ORDER BY e.partition, e.log_offset`,
+		SELECT `+fields+` FROM claimed JOIN {open_effects} e USING (scope, id) ORDER BY e.partition, e.log_offset`,
 		worker, kinds, scopes, ids, limit)
 	return taken, wrap("take", err)
 }
@@ -92,9 +91,9 @@ func (m *Model) Take(ctx context.Context, worker string, kinds []string, devices
 // Release gives up a claim before the effect has an outcome, so that another may take it. An effect that has
 // its outcome needs no release: it leaves the model by its event.
 func (m *Model) Release(ctx context.Context, worker string, scope domain.Scope, id string) error {
-	tag, err := m.pool.Exec(ctx, `DELETE FROM effect_claims WHERE scope = $1 AND id = $2 AND worker = $3`, string(scope), projections.Text(id), worker)
+	tag, err := m.db.Pool().Exec(ctx, `DELETE FROM effect_claims WHERE scope = $1 AND id = $2 AND worker = $3`, string(scope), projections.Text(id), worker)
 	if err == nil && tag.RowsAffected() > 0 {
-		err = projections.Wake(ctx, m.pool, Name)
+		err = projections.Wake(ctx, m.db.Pool(), Name)
 	}
 	return wrap("release", err)
 }
@@ -103,8 +102,8 @@ func (m *Model) Release(ctx context.Context, worker string, scope domain.Scope, 
 // their outcome is unknown. Like Take it looks only where the model is caught up, and not while paused.
 func (m *Model) Abandoned(ctx context.Context, limit int) ([]Effect, error) {
 	found, err := m.query(ctx, `SELECT `+fields+`
-		  FROM open_effects e LEFT JOIN effect_claims c ON c.scope = e.scope AND c.id = e.id
-		 WHERE e.started AND NOT e.repeatable AND (c.worker IS NULL OR NOT cairn_alive(c.worker))
+		  FROM {open_effects} e LEFT JOIN effect_claims c ON c.scope = e.scope AND c.id = e.id
+		 WHERE {live} AND e.started AND NOT e.repeatable AND (c.worker IS NULL OR NOT cairn_alive(c.worker))
 		   AND NOT EXISTS (SELECT 1 FROM effects_switch WHERE paused)
 		   AND e.partition IN (SELECT cairn_caught_up('`+Name+`'))
 		 ORDER BY e.partition, e.log_offset LIMIT $1`, limit)
@@ -113,25 +112,21 @@ func (m *Model) Abandoned(ctx context.Context, limit int) ([]Effect, error) {
 
 // List are the open effects with their claims, the oldest first, at most limit. An empty scope means all.
 func (m *Model) List(ctx context.Context, scope domain.Scope, limit int) ([]Claimed, error) {
-	rows, err := m.pool.Query(ctx, `SELECT `+fields+`, coalesce(c.worker, ''), c.worker IS NOT NULL AND cairn_alive(c.worker)
-		  FROM open_effects e LEFT JOIN effect_claims c ON c.scope = e.scope AND c.id = e.id
-		 WHERE $1 = '' OR e.scope = $1 ORDER BY e.partition, e.log_offset LIMIT $2`, string(scope), limit)
-	if err != nil {
-		return nil, wrap("list", err)
-	}
-	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Claimed, error) {
+	found, err := projections.Rows(ctx, m.db, Name, `SELECT `+fields+`, coalesce(c.worker, ''), c.worker IS NOT NULL AND cairn_alive(c.worker)
+		  FROM {open_effects} e LEFT JOIN effect_claims c ON c.scope = e.scope AND c.id = e.id
+		 WHERE {live} AND ($1 = '' OR e.scope = $1) ORDER BY e.partition, e.log_offset LIMIT $2`, func(row pgx.CollectableRow) (Claimed, error) {
 		var c Claimed
 		var err error
 		c.Effect, err = scan(row, &c.Worker, &c.Alive)
 		return c, err
-	})
+	}, string(scope), limit)
 	return found, wrap("list", err)
 }
 
 // Sweep removes the claims of effects that have had their outcome for a minute, and answers how many.
 func (m *Model) Sweep(ctx context.Context) (int64, error) {
-	tag, err := m.pool.Exec(ctx, `DELETE FROM effect_claims c WHERE claimed_at < cairn_now() - interval '1 minute'
-		AND NOT EXISTS (SELECT 1 FROM open_effects e WHERE e.scope = c.scope AND e.id = c.id)`)
+	tag, err := m.db.Exec(ctx, Name, `DELETE FROM effect_claims c WHERE {live} AND claimed_at < cairn_now() - interval '1 minute'
+		AND NOT EXISTS (SELECT 1 FROM {open_effects} e WHERE e.scope = c.scope AND e.id = c.id)`)
 	return tag.RowsAffected(), wrap("sweep", err)
 }
 
@@ -145,11 +140,7 @@ func split(pairs []string) (scopes, devices []string) {
 }
 
 func (m *Model) query(ctx context.Context, sql string, args ...any) ([]Effect, error) {
-	rows, err := m.pool.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Effect, error) { return scan(row) })
+	return projections.Rows(ctx, m.db, Name, sql, func(row pgx.CollectableRow) (Effect, error) { return scan(row) }, args...)
 }
 
 func scan(row pgx.CollectableRow, more ...any) (Effect, error) {

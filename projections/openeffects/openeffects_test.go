@@ -11,6 +11,7 @@ import (
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/thread"
+	"github.com/cairnhq/cairn/projections"
 	"github.com/cairnhq/cairn/projections/logtest"
 	"github.com/cairnhq/cairn/projections/openeffects"
 	"github.com/cairnhq/cairn/projections/pgtest"
@@ -33,7 +34,7 @@ type fixture struct {
 
 func open(t *testing.T) fixture {
 	pool := pgtest.Read(t)
-	f := fixture{pool: pool, log: logtest.New(1), model: openeffects.New(pool), work: work.New(pool)}
+	f := fixture{pool: pool, log: logtest.New(1), model: openeffects.New(projections.NewDB(pool)), work: work.New(pool)}
 	logtest.Project(t, pool, f.log, f.model.Projector())
 	return f
 }

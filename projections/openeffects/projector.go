@@ -16,8 +16,8 @@ func (m *Model) Projector() projections.Projector { return projector{} }
 
 type projector struct{}
 
-func (projector) Name() string    { return Name }
-func (projector) Generation() int { return 1 }
+func (projector) Name() string  { return Name }
+func (projector) Revision() int { return 1 }
 
 // Repartition implements projections.Repartitioner: only rows of partitions that are caught up are acted on.
 func (projector) Repartition(ctx context.Context, tx pgx.Tx, partitionOf func(domain.Scope) int32) error {
@@ -104,18 +104,18 @@ func (c *change) fold(e projections.Event) {
 
 func (c *change) store(b projections.Batch) {
 	if len(c.scopes) > 0 {
-		b.Queue(`DELETE FROM open_effects WHERE scope = ANY($1)`, slices.Collect(maps.Keys(c.scopes)))
+		b.Queue(`DELETE FROM {open_effects} WHERE scope = ANY($1)`, slices.Collect(maps.Keys(c.scopes)))
 	}
 	if scopes, ids := pairs(c.closed); len(ids) > 0 {
-		b.Queue(`DELETE FROM open_effects e USING unnest($1::text[], $2::text[]) AS k (scope, id)
+		b.Queue(`DELETE FROM {open_effects} e USING unnest($1::text[], $2::text[]) AS k (scope, id)
 			WHERE e.scope = k.scope AND e.id = k.id`, scopes, ids)
 	}
 	if scopes, groups := pairs(c.groups); len(groups) > 0 {
-		b.Queue(`DELETE FROM open_effects e USING unnest($1::text[], $2::text[]) AS k (scope, grp)
+		b.Queue(`DELETE FROM {open_effects} e USING unnest($1::text[], $2::text[]) AS k (scope, grp)
 			WHERE e.scope = k.scope AND e.grp = k.grp`, scopes, groups)
 	}
 	if scopes, ids := pairs(c.start); len(ids) > 0 {
-		b.Queue(`UPDATE open_effects e SET started = true FROM unnest($1::text[], $2::text[]) AS k (scope, id)
+		b.Queue(`UPDATE {open_effects} e SET started = true FROM unnest($1::text[], $2::text[]) AS k (scope, id)
 			WHERE e.scope = k.scope AND e.id = k.id`, scopes, ids)
 	}
 	c.insert(b)
@@ -150,7 +150,7 @@ func (c *change) insert(b projections.Batch) {
 	if len(ids) == 0 {
 		return
 	}
-	b.Queue(`INSERT INTO open_effects (scope, id, stream, kind, grp, device, repeatable, started, version, position, event_id, era, partition, log_offset)
+	b.Queue(`INSERT INTO {open_effects} (scope, id, stream, kind, grp, device, repeatable, started, version, position, event_id, era, partition, log_offset)
 		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bool[], $8::bool[],
 			$9::bigint[], $10::bigint[], $11::text[], $12::int[], $13::int[], $14::bigint[])
 		ON CONFLICT (scope, id) DO UPDATE SET stream = EXCLUDED.stream, kind = EXCLUDED.kind, grp = EXCLUDED.grp, device = EXCLUDED.device,

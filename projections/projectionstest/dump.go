@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/cairnhq/cairn/projections"
 	"github.com/cairnhq/cairn/streams"
 )
 
@@ -35,14 +36,20 @@ func Take(ctx context.Context, pool *pgxpool.Pool) (*Dump, error) {
 }
 
 // TakeIn dumps what a transaction sees.
-func TakeIn(ctx context.Context, tx pgx.Tx) (_ *Dump, err error) {
+func TakeIn(ctx context.Context, tx pgx.Tx) (*Dump, error) {
 	d := &Dump{Places: map[string]map[int32]streams.Checkpoint{}, Rows: map[string]map[string]Row{}}
 	if err := d.places(ctx, tx); err != nil {
 		return nil, err
 	}
-	for _, table := range Tables() {
-		if d.Rows[table], err = rows(ctx, tx, table); err != nil {
-			return nil, err
+	for _, m := range Models(nil) {
+		g, err := projections.LiveGeneration(ctx, tx, m.Projector.Name())
+		if err != nil {
+			return nil, fmt.Errorf("dump: %w", err)
+		}
+		for _, table := range m.Tables {
+			if d.Rows[table], err = rows(ctx, tx, g.Table(table)); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return d, nil

@@ -20,6 +20,9 @@ import (
 // Fold applies the log to the empty tables of fresh, each model up to exactly the places where it stood in at, and dumps
 // them.
 func Fold(ctx context.Context, fresh *pgxpool.Pool, log streams.Tailer, schema *codec.Schema, at *Dump) (*Dump, error) {
+	if err := projections.Ensure(ctx, fresh, Projectors(fresh), 1); err != nil {
+		return nil, fmt.Errorf("fold: %w", err)
+	}
 	for partition := range log.Partitions() {
 		end := int64(0)
 		for _, p := range at.Places {
@@ -31,7 +34,11 @@ func Fold(ctx context.Context, fresh *pgxpool.Pool, log streams.Tailer, schema *
 		}
 		for _, m := range Models(fresh) {
 			stood := at.Places[m.Projector.Name()][partition].Next
-			if err := apply(ctx, fresh, schema, m.Projector, partition, upTo(commits, stood)); err != nil {
+			g, err := projections.LiveGeneration(ctx, fresh, m.Projector.Name())
+			if err != nil {
+				return nil, fmt.Errorf("fold: %w", err)
+			}
+			if err := apply(ctx, fresh, schema, g, m.Projector, partition, upTo(commits, stood)); err != nil {
 				return nil, err
 			}
 		}
@@ -79,14 +86,14 @@ func upTo(commits []streams.Commit, end int64) []streams.Commit {
 // piece is how many commits are applied in one transaction. Another number than the engine's, on purpose.
 const piece = 777
 
-func apply(ctx context.Context, pool *pgxpool.Pool, schema *codec.Schema, p projections.Projector, partition int32, commits []streams.Commit) error {
+func apply(ctx context.Context, pool *pgxpool.Pool, schema *codec.Schema, g projections.Generation, p projections.Projector, partition int32, commits []streams.Commit) error {
 	for len(commits) > 0 {
 		n := min(piece, len(commits))
 		tx, err := pool.Begin(ctx)
 		if err != nil {
 			return fmt.Errorf("fold: %w", err)
 		}
-		batch := projections.NewBatch(schema, partition, commits[:n])
+		batch := projections.NewBatch(schema, g, partition, commits[:n])
 		err = p.Apply(ctx, tx, batch)
 		if err == nil {
 			err = batch.Flush(ctx, tx)
@@ -145,7 +152,17 @@ func execute(ctx context.Context, config *pgx.ConnConfig, statement string) erro
 // may run meanwhile: one that does learns of it only when its next batch finds no checkpoint to move.
 func Empty(ctx context.Context, pool *pgxpool.Pool) error {
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "TRUNCATE projection_checkpoints, "+strings.Join(Tables(), ", "))
+		found, err := projections.Generations(ctx, tx)
+		if err != nil {
+			return err
+		}
+		tables := []string{"projection_checkpoints"}
+		for _, g := range found {
+			for _, table := range g.Tables {
+				tables = append(tables, g.Table(table))
+			}
+		}
+		_, err = tx.Exec(ctx, "TRUNCATE "+strings.Join(tables, ", "))
 		return err
 	})
 }

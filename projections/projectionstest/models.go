@@ -21,14 +21,15 @@ type Model struct {
 
 // Models are all read models of the program, on a pool.
 func Models(pool *pgxpool.Pool) []Model {
+	db := projections.NewDB(pool)
 	return []Model{
-		{events.New(pool).Projector(), []string{"events"}},
-		{threads.New(pool).Projector(), []string{"threads"}},
-		{runs.New(pool).Projector(), []string{"runs"}},
-		{devices.New(pool).Projector(), []string{"devices"}},
-		{openeffects.New(pool).Projector(), []string{"open_effects"}},
-		{timers.New(pool).Projector(), []string{"timers"}},
-		{erasures.New(pool).Projector(), []string{"erasures"}},
+		{events.New(db).Projector(), []string{"events"}},
+		{threads.New(db).Projector(), []string{"threads"}},
+		{runs.New(db).Projector(), []string{"runs"}},
+		{devices.New(db).Projector(), []string{"devices"}},
+		{openeffects.New(db).Projector(), []string{"open_effects"}},
+		{timers.New(db).Projector(), []string{"timers"}},
+		{erasures.New(db).Projector(), []string{"erasures"}},
 	}
 }
 

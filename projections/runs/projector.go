@@ -16,8 +16,8 @@ func (m *Model) Projector() projections.Projector { return projector{} }
 
 type projector struct{}
 
-func (projector) Name() string    { return Name }
-func (projector) Generation() int { return 1 }
+func (projector) Name() string  { return Name }
+func (projector) Revision() int { return 1 }
 
 // key is a run as the table names it.
 type key struct{ scope, run string }
@@ -45,7 +45,7 @@ func (projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) erro
 	if len(events) == 0 {
 		return nil
 	}
-	if err := load(ctx, tx, keys, rows); err != nil {
+	if err := load(ctx, tx, b.Generation, keys, rows); err != nil {
 		return err
 	}
 	for _, e := range events {
@@ -55,13 +55,13 @@ func (projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) erro
 	return store(b, keys, rows)
 }
 
-func load(ctx context.Context, tx pgx.Tx, keys []key, rows map[key]*Run) error {
+func load(ctx context.Context, tx pgx.Tx, g projections.Generation, keys []key, rows map[key]*Run) error {
 	scopes, ids := make([]string, len(keys)), make([]string, len(keys))
 	for i, k := range keys {
 		scopes[i], ids[i] = k.scope, k.run
 	}
-	result, err := tx.Query(ctx, `SELECT t.scope, t.run, t.record FROM unnest($1::text[], $2::text[]) AS k (scope, run),
-		LATERAL (SELECT * FROM runs WHERE runs.scope = k.scope AND runs.run = k.run) t`, scopes, ids)
+	result, err := tx.Query(ctx, g.Expand(`SELECT t.scope, t.run, t.record FROM unnest($1::text[], $2::text[]) AS k (scope, run),
+		LATERAL (SELECT * FROM {runs} m WHERE m.scope = k.scope AND m.run = k.run) t`), scopes, ids)
 	if err != nil {
 		return fmt.Errorf("runs: load: %w", err)
 	}
@@ -91,7 +91,7 @@ func store(b projections.Batch, keys []key, rows map[key]*Run) error {
 		scopes[i], ids[i], threads[i], statuses[i] = k.scope, k.run, projections.Text(r.Thread), string(r.Status)
 		versions[i], posted[i], records[i] = int64(r.MessageVersion), r.PostedAt, record
 	}
-	b.Queue(`INSERT INTO runs (scope, run, thread, version, status, created_at, record)
+	b.Queue(`INSERT INTO {runs} (scope, run, thread, version, status, created_at, record)
 		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::timestamptz[], $7::bytea[])
 		ON CONFLICT (scope, run) DO UPDATE SET thread = EXCLUDED.thread, version = EXCLUDED.version,
 			status = EXCLUDED.status, created_at = EXCLUDED.created_at, record = EXCLUDED.record`,

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/thread"
@@ -153,14 +152,14 @@ type Step struct {
 }
 
 // Model reads the table.
-type Model struct{ pool *pgxpool.Pool }
+type Model struct{ db *projections.DB }
 
 // New is the model on a database of read models.
-func New(pool *pgxpool.Pool) *Model { return &Model{pool: pool} }
+func New(db *projections.DB) *Model { return &Model{db: db} }
 
 // Get answers ErrNotFound for a run that is not in the scope.
 func (m *Model) Get(ctx context.Context, scope domain.Scope, run string) (Run, error) {
-	rows, err := m.query(ctx, `SELECT record FROM runs WHERE scope = $1 AND run = $2`, string(scope), projections.Text(run))
+	rows, err := m.query(ctx, `SELECT record FROM {runs} WHERE {live} AND scope = $1 AND run = $2`, string(scope), projections.Text(run))
 	if err == nil && len(rows) == 0 {
 		err = fmt.Errorf("runs: %s: %w", run, projections.ErrNotFound)
 	}
@@ -173,28 +172,24 @@ func (m *Model) Get(ctx context.Context, scope domain.Scope, run string) (Run, e
 // ByThread are a thread's newest runs, the newest first: those whose message has a version below before
 // (0: from the end), at most limit; all of them with limit 0.
 func (m *Model) ByThread(ctx context.Context, scope domain.Scope, threadID string, before uint64, limit int) ([]Run, error) {
-	return m.query(ctx, `SELECT record FROM runs WHERE scope = $1 AND thread = $2 AND ($3::bigint = 0 OR version < $3)
+	return m.query(ctx, `SELECT record FROM {runs} WHERE {live} AND scope = $1 AND thread = $2 AND ($3::bigint = 0 OR version < $3)
 		ORDER BY version DESC LIMIT NULLIF($4::bigint, 0)`, string(scope), projections.Text(threadID), int64(before), limit)
 }
 
 // Waiting are the scope's runs that wait for a device: it is offline, or its calls have not been offered to it yet.
 func (m *Model) Waiting(ctx context.Context, scope domain.Scope, device string) ([]Run, error) {
-	found, err := m.query(ctx, `SELECT record FROM runs WHERE scope = $1 AND status = 'waiting' ORDER BY created_at, run`, string(scope))
+	found, err := m.query(ctx, `SELECT record FROM {runs} WHERE {live} AND scope = $1 AND status = 'waiting' ORDER BY created_at, run`, string(scope))
 	return slices.DeleteFunc(found, func(r Run) bool { return r.Device != device }), err
 }
 
 func (m *Model) query(ctx context.Context, sql string, args ...any) ([]Run, error) {
-	rows, err := m.pool.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, fmt.Errorf("runs: %w", err)
-	}
-	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Run, error) {
+	found, err := projections.Rows(ctx, m.db, Name, sql, func(row pgx.CollectableRow) (Run, error) {
 		var record []byte
 		if err := row.Scan(&record); err != nil {
 			return Run{}, err
 		}
 		return decode(record)
-	})
+	}, args...)
 	if err != nil {
 		return nil, fmt.Errorf("runs: %w", err)
 	}

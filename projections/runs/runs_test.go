@@ -25,7 +25,7 @@ const (
 // TestARunIsShownAsItGoes follows one run and its thread through every status.
 func TestARunIsShownAsItGoes(t *testing.T) {
 	pool, log := pgtest.Read(t), logtest.New(1)
-	m, list := runs.New(pool), threads.New(pool)
+	m, list := runs.New(projections.NewDB(pool)), threads.New(projections.NewDB(pool))
 	logtest.Project(t, pool, log, m.Projector(), list.Projector())
 	step := logtest.DeviceStep("run", "laptop", "insert", false)
 	var r runs.Run

@@ -17,8 +17,8 @@ func (m *Model) Projector() projections.Projector { return projector{} }
 
 type projector struct{}
 
-func (projector) Name() string    { return Name }
-func (projector) Generation() int { return 1 }
+func (projector) Name() string  { return Name }
+func (projector) Revision() int { return 1 }
 
 // Apply folds the batch's events into the rows they concern: read, fold, written once each.
 func (projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) error {
@@ -39,7 +39,7 @@ func (projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) erro
 	if len(events) == 0 {
 		return nil
 	}
-	if err := load(ctx, tx, keys, seen); err != nil {
+	if err := load(ctx, tx, b.Generation, keys, seen); err != nil {
 		return err
 	}
 	for _, e := range events {
@@ -78,13 +78,13 @@ func (t *Thread) end(run string) {
 	}
 }
 
-func load(ctx context.Context, tx pgx.Tx, keys []streams.StreamKey, into map[streams.StreamKey]*Thread) error {
+func load(ctx context.Context, tx pgx.Tx, g projections.Generation, keys []streams.StreamKey, into map[streams.StreamKey]*Thread) error {
 	scopes, ids := make([]string, len(keys)), make([]string, len(keys))
 	for i, key := range keys {
 		scopes[i], ids[i] = string(key.Scope), projections.Text(key.Stream.ID())
 	}
-	rows, err := tx.Query(ctx, `SELECT t.* FROM unnest($1::text[], $2::text[]) AS k (scope, thread),
-		LATERAL (SELECT `+fields+` FROM threads WHERE threads.scope = k.scope AND threads.thread = k.thread) t`, scopes, ids)
+	rows, err := tx.Query(ctx, g.Expand(`SELECT t.* FROM unnest($1::text[], $2::text[]) AS k (scope, thread),
+		LATERAL (SELECT `+fields+` FROM {threads} m WHERE m.scope = k.scope AND m.thread = k.thread) t`), scopes, ids)
 	if err != nil {
 		return fmt.Errorf("threads: load: %w", err)
 	}
@@ -118,7 +118,7 @@ func store(b projections.Batch, keys []streams.StreamKey, rows map[streams.Strea
 			active[i] = &run
 		}
 	}
-	b.Queue(`INSERT INTO threads (`+fields+`)
+	b.Queue(`INSERT INTO {threads} (`+fields+`)
 		SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[])
 		ON CONFLICT (scope, thread) DO UPDATE SET last_activity = EXCLUDED.last_activity, messages = EXCLUDED.messages,
 			active_run = EXCLUDED.active_run, head = EXCLUDED.head, title_version = EXCLUDED.title_version, title_position = EXCLUDED.title_position`,

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/projections"
@@ -35,27 +34,24 @@ type Thread struct {
 }
 
 // Model reads the table.
-type Model struct{ pool *pgxpool.Pool }
+type Model struct{ db *projections.DB }
 
 // New is the model on a database of read models.
-func New(pool *pgxpool.Pool) *Model { return &Model{pool: pool} }
+func New(db *projections.DB) *Model { return &Model{db: db} }
 
 const fields = `scope, thread, created_at, last_activity, messages, active_run, head, title_version, title_position`
 
 // Get answers ErrNotFound for a thread that is not in the scope.
 func (m *Model) Get(ctx context.Context, scope domain.Scope, id string) (Thread, error) {
-	rows, err := m.pool.Query(ctx, `SELECT `+fields+` FROM threads WHERE scope = $1 AND thread = $2`, string(scope), projections.Text(id))
+	rows, err := projections.Rows(ctx, m.db, Name, `SELECT `+fields+` FROM {threads} WHERE {live} AND scope = $1 AND thread = $2`, scan,
+		string(scope), projections.Text(id))
 	if err != nil {
 		return Thread{}, fmt.Errorf("threads: get: %w", err)
 	}
-	t, err := pgx.CollectExactlyOneRow(rows, scan)
-	if errors.Is(err, pgx.ErrNoRows) {
+	if len(rows) == 0 {
 		return Thread{}, fmt.Errorf("threads: %s: %w", id, projections.ErrNotFound)
 	}
-	if err != nil {
-		return Thread{}, fmt.Errorf("threads: get: %w", err)
-	}
-	return t, nil
+	return rows[0], nil
 }
 
 // ErrCursor is a text that is no cursor of List.
@@ -77,13 +73,10 @@ func (m *Model) List(ctx context.Context, scope domain.Scope, after string, limi
 		}
 	}
 	limit = max(limit, 1)
-	rows, err := m.pool.Query(ctx, `SELECT `+fields+` FROM threads
-		WHERE scope = $1 AND ($2 OR (last_activity, thread) < ($3, $4))
-		ORDER BY last_activity DESC, thread DESC LIMIT $5`, string(scope), first, from.Activity, projections.Text(from.Thread), limit+1)
+	page, err = projections.Rows(ctx, m.db, Name, `SELECT `+fields+` FROM {threads}
+		WHERE {live} AND scope = $1 AND ($2 OR (last_activity, thread) < ($3, $4))
+		ORDER BY last_activity DESC, thread DESC LIMIT $5`, scan, string(scope), first, from.Activity, projections.Text(from.Thread), limit+1)
 	if err != nil {
-		return nil, "", fmt.Errorf("threads: list: %w", err)
-	}
-	if page, err = pgx.CollectRows(rows, scan); err != nil {
 		return nil, "", fmt.Errorf("threads: list: %w", err)
 	}
 	if len(page) <= limit {

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { pgtest.Main(m, func() error { return goleak.Find()
 // those of the scope. Several have the same time.
 func TestPagesJoinToTheWholeList(t *testing.T) {
 	pool, log := pgtest.Read(t), logtest.New(1)
-	m := threads.New(pool)
+	m := threads.New(projections.NewDB(pool))
 	logtest.Project(t, pool, log, m.Projector())
 	for i := range 17 {
 		log.SetTime(time.Unix(1_800_000_000+int64(i/3), 0))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cairnhq/cairn/domain/account"
+	"github.com/cairnhq/cairn/projections"
 	"github.com/cairnhq/cairn/projections/logtest"
 	"github.com/cairnhq/cairn/projections/pgtest"
 	"github.com/cairnhq/cairn/projections/timers"
@@ -13,7 +14,7 @@ import (
 // Nobody is woken in a scope that was erased.
 func TestAnErasedScopeIsNotWoken(t *testing.T) {
 	pool, log := pgtest.Read(t), logtest.New(1)
-	model := timers.New(pool)
+	model := timers.New(projections.NewDB(pool))
 	logtest.Project(t, pool, log, model.Projector())
 	log.Append(ann, logtest.Post("thread-a", "before", "laptop")...)
 	logtest.Wait(t, pool, log, timers.Name)

@@ -17,8 +17,8 @@ func (m *Model) Projector() projections.Projector { return projector{} }
 
 type projector struct{}
 
-func (projector) Name() string    { return Name }
-func (projector) Generation() int { return 1 }
+func (projector) Name() string  { return Name }
+func (projector) Revision() int { return 1 }
 
 // Repartition implements projections.Repartitioner: only rows of partitions that are caught up are acted on.
 func (projector) Repartition(ctx context.Context, tx pgx.Tx, partitionOf func(domain.Scope) int32) error {
@@ -95,14 +95,14 @@ func (c *change) fold(e projections.Event) {
 
 func (c *change) store(b projections.Batch) {
 	if len(c.scopes) > 0 {
-		b.Queue(`DELETE FROM timers WHERE scope = ANY($1)`, slices.Collect(maps.Keys(c.scopes)))
+		b.Queue(`DELETE FROM {timers} WHERE scope = ANY($1)`, slices.Collect(maps.Keys(c.scopes)))
 	}
 	if len(c.clear) > 0 {
 		var scopes, streams, ids []string
 		for k := range c.clear {
 			scopes, streams, ids = append(scopes, k.scope), append(streams, k.stream), append(ids, k.id)
 		}
-		b.Queue(`DELETE FROM timers t USING unnest($1::text[], $2::text[], $3::text[]) AS k (scope, stream, id)
+		b.Queue(`DELETE FROM {timers} t USING unnest($1::text[], $2::text[], $3::text[]) AS k (scope, stream, id)
 			WHERE t.scope = k.scope AND t.stream = k.stream AND t.id = k.id`, scopes, streams, ids)
 	}
 	if len(c.groups) > 0 {
@@ -110,7 +110,7 @@ func (c *change) store(b projections.Batch) {
 		for g := range c.groups {
 			scopes, names = append(scopes, g.scope), append(names, g.name)
 		}
-		b.Queue(`DELETE FROM timers t USING unnest($1::text[], $2::text[]) AS k (scope, grp)
+		b.Queue(`DELETE FROM {timers} t USING unnest($1::text[], $2::text[]) AS k (scope, grp)
 			WHERE t.scope = k.scope AND t.grp = k.grp`, scopes, names)
 	}
 	c.insert(b)
@@ -136,7 +136,7 @@ func (c *change) insert(b projections.Batch) {
 	if len(ids) == 0 {
 		return
 	}
-	b.Queue(`INSERT INTO timers (scope, stream, id, grp, due, position, era, partition, log_offset)
+	b.Queue(`INSERT INTO {timers} (scope, stream, id, grp, due, position, era, partition, log_offset)
 		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::bigint[], $7::int[], $8::int[], $9::bigint[])
 		ON CONFLICT (scope, stream, id) DO UPDATE SET grp = EXCLUDED.grp, due = EXCLUDED.due, position = EXCLUDED.position,
 			era = EXCLUDED.era, partition = EXCLUDED.partition, log_offset = EXCLUDED.log_offset`,

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/projections"
@@ -31,10 +30,10 @@ type Timer struct {
 }
 
 // Model reads the table.
-type Model struct{ pool *pgxpool.Pool }
+type Model struct{ db *projections.DB }
 
 // New is the model on a database of read models.
-func New(pool *pgxpool.Pool) *Model { return &Model{pool: pool} }
+func New(db *projections.DB) *Model { return &Model{db: db} }
 
 // quiet leaves out what was fired less than a minute ago: the event that clears it may be under way. What a clock that was
 // ahead calls the future is not less than a minute ago.
@@ -45,12 +44,8 @@ const quiet = `NOT EXISTS (SELECT 1 FROM timer_firings f WHERE f.scope = t.scope
 // Due are the timers that are due by cairn_now(), the longest overdue first, at most limit. It answers
 // nothing while effects are paused, nor from a partition in which the model is not caught up.
 func (m *Model) Due(ctx context.Context, limit int) ([]Timer, error) {
-	rows, err := m.pool.Query(ctx, `SELECT scope, stream, id, grp, due, position, era, partition, log_offset FROM timers t
-		WHERE due <= cairn_now() AND `+quiet+` ORDER BY due LIMIT $1`, limit)
-	if err != nil {
-		return nil, fmt.Errorf("timers: due: %w", err)
-	}
-	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Timer, error) {
+	found, err := projections.Rows(ctx, m.db, Name, `SELECT scope, stream, id, grp, due, position, era, partition, log_offset FROM {timers} t
+		WHERE {live} AND due <= cairn_now() AND `+quiet+` ORDER BY due LIMIT $1`, func(row pgx.CollectableRow) (Timer, error) {
 		var t Timer
 		var scope, stream string
 		var position int64
@@ -59,7 +54,7 @@ func (m *Model) Due(ctx context.Context, limit int) ([]Timer, error) {
 		t.Scope, t.Stream, t.Due = domain.Scope(scope), domain.Stream(stream), t.Due.UTC()
 		p.Scope, p.Position = t.Scope, uint64(position)
 		return t, err
-	})
+	}, limit)
 	if err != nil {
 		return nil, fmt.Errorf("timers: due: %w", err)
 	}
@@ -73,7 +68,7 @@ func (m *Model) Fired(ctx context.Context, fired ...Timer) error {
 	for i, t := range fired {
 		scopes[i], streams[i], ids[i], dues[i] = string(t.Scope), string(t.Stream), projections.Text(t.ID), t.Due
 	}
-	_, err := m.pool.Exec(ctx, `WITH old AS (DELETE FROM timer_firings WHERE fired_at < cairn_now() - interval '10 minutes')
+	_, err := m.db.Pool().Exec(ctx, `WITH old AS (DELETE FROM timer_firings WHERE fired_at < cairn_now() - interval '10 minutes')
 		INSERT INTO timer_firings (scope, stream, id, due, fired_at)
 		SELECT DISTINCT ON (1, 2, 3) k.*, cairn_now() FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) AS k (scope, stream, id, due)
 		ON CONFLICT (scope, stream, id) DO UPDATE SET due = EXCLUDED.due, fired_at = EXCLUDED.fired_at`, scopes, streams, ids, dues)
@@ -87,8 +82,8 @@ func (m *Model) Fired(ctx context.Context, fired ...Timer) error {
 // timer is set. A timer set meanwhile may be due earlier: wait for Changed(Name) as well.
 func (m *Model) NextDue(ctx context.Context) (wait time.Duration, ok bool, err error) {
 	var micros *int64
-	err = m.pool.QueryRow(ctx, `SELECT (extract(epoch FROM t.due - cairn_now()) * 1000000)::bigint FROM timers t
-		WHERE `+quiet+` ORDER BY due LIMIT 1`).Scan(&micros)
+	err = m.db.Row(ctx, Name, `SELECT (extract(epoch FROM t.due - cairn_now()) * 1000000)::bigint FROM {timers} t
+		WHERE {live} AND `+quiet+` ORDER BY due LIMIT 1`, nil, &micros)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows) || err == nil && micros == nil:
 		return 0, false, nil

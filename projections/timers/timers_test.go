@@ -9,6 +9,7 @@ import (
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/thread"
+	"github.com/cairnhq/cairn/projections"
 	"github.com/cairnhq/cairn/projections/logtest"
 	"github.com/cairnhq/cairn/projections/pgtest"
 	"github.com/cairnhq/cairn/projections/timers"
@@ -30,7 +31,7 @@ func caughtUp(t *testing.T, pool *pgxpool.Pool) {
 // TestATimerIsNeverEarlyByTheDatabasesClock, nor lost, nor due after it was cleared.
 func TestATimerIsNeverEarlyByTheDatabasesClock(t *testing.T) {
 	pool, log := pgtest.Read(t), logtest.New(1)
-	model := timers.New(pool)
+	model := timers.New(projections.NewDB(pool))
 	logtest.Project(t, pool, log, model.Projector())
 	var now time.Time
 	if err := pool.QueryRow(t.Context(), `SELECT cairn_now()`).Scan(&now); err != nil {

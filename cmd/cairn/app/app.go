@@ -275,18 +275,20 @@ func (a *App) checkProjections(ctx context.Context) error {
 
 func (a *App) openModels() {
 	pool := a.infra.read
-	a.events = events.New(projections.NewDB(pool), events.PartitionedBy(a.tailer.PartitionOf))
-	a.threads, a.runs, a.devices = threads.New(projections.NewDB(pool)), runs.New(projections.NewDB(pool)), devices.New(projections.NewDB(pool))
-	a.effects, a.timers, a.erasures = openeffects.New(projections.NewDB(pool)), timers.New(projections.NewDB(pool)), erasures.New(projections.NewDB(pool))
+	db := projections.NewDB(pool)
+	a.events = events.New(db, events.PartitionedBy(a.tailer.PartitionOf))
+	a.threads, a.runs, a.devices = threads.New(db), runs.New(db), devices.New(db)
+	a.effects, a.timers, a.erasures = openeffects.New(db), timers.New(db), erasures.New(db)
 	a.waiter = projections.NewWaiter(pool)
 	a.life.start("waiter", a.waiter.Run)
 }
 
 // Projectors are those of all read models.
 func Projectors(pool *pgxpool.Pool) []projections.Projector {
+	db := projections.NewDB(pool)
 	return []projections.Projector{
-		events.New(projections.NewDB(pool)).Projector(), threads.New(projections.NewDB(pool)).Projector(), runs.New(projections.NewDB(pool)).Projector(), devices.New(projections.NewDB(pool)).Projector(),
-		openeffects.New(projections.NewDB(pool)).Projector(), timers.New(projections.NewDB(pool)).Projector(), erasures.New(projections.NewDB(pool)).Projector(),
+		events.New(db).Projector(), threads.New(db).Projector(), runs.New(db).Projector(), devices.New(db).Projector(),
+		openeffects.New(db).Projector(), timers.New(db).Projector(), erasures.New(db).Projector(),
 	}
 }
 

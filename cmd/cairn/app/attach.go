@@ -145,7 +145,7 @@ func (o *Operator) Projections(ctx context.Context) ([]projections.State, error)
 
 // Effects are the open effects, of one scope or of all.
 func (o *Operator) Effects(ctx context.Context, scope domain.Scope, limit int) ([]openeffects.Claimed, error) {
-	return openeffects.New(o.read).List(ctx, scope, limit)
+	return openeffects.New(projections.NewDB(o.read)).List(ctx, scope, limit)
 }
 
 // Work are the work tables.

@@ -96,7 +96,7 @@ func (o *Operator) ReplayParked(ctx context.Context, id string) (outcome string,
 	err = o.asking(ctx, func(schema *codec.Schema, asker streams.Asker) error {
 		if item.Policy != "" {
 			outcome = "the policy " + item.Policy + " has handled the event"
-			all := allPolicies(runs.New(o.read), projections.NewWaiter(o.read))
+			all := allPolicies(runs.New(projections.NewDB(o.read)), projections.NewWaiter(o.read))
 			return policies.Replay(ctx, all, schema, asker, item)
 		}
 		command, err := schema.DecodeCommand(ctx, o.vault, item.Value)

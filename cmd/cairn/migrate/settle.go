@@ -72,7 +72,7 @@ func (m *move) level(ctx context.Context) error {
 // settleStates brings the stored states of the writers to the end.
 func (m *move) settleStates(ctx context.Context) error {
 	config := kafka.WriterConfig{
-		Config: m.From.Kafka, Schema: m.schema, Keys: m.keys, States: m.states, History: events.New(m.read), Now: m.Now,
+		Config: m.From.Kafka, Schema: m.schema, Keys: m.keys, States: m.states, History: events.New(projections.NewDB(m.read)), Now: m.Now,
 	}
 	config.Log = m.Log
 	for p, end := range m.closed {

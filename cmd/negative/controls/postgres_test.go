@@ -24,8 +24,8 @@ func TestAFlushMovesFromWhereItIsExpected(t *testing.T) {
 // counting is a model that can tell an event applied twice from one applied once.
 type counting struct{}
 
-func (counting) Name() string    { return "counting" }
-func (counting) Generation() int { return 1 }
+func (counting) Name() string  { return "counting" }
+func (counting) Revision() int { return 1 }
 
 func (counting) Apply(_ context.Context, _ pgx.Tx, b projections.Batch) error {
 	for r := range b.Recorded() {

@@ -98,7 +98,7 @@ func (i *Installation) Run(do func(ctx context.Context, asker streams.Asker)) {
 	}
 	defer tailer.Close()
 	engine := projections.NewEngine(projections.EngineConfig{Pool: i.Read, Tailer: tailer, Schema: i.Schema, Projectors: []projections.Projector{
-		events.New(i.Read).Projector(), erasures.New(i.Read).Projector(),
+		events.New(projections.NewDB(i.Read)).Projector(), erasures.New(projections.NewDB(i.Read)).Projector(),
 	}})
 	life, stop := context.WithCancel(ctx)
 	group, life := errgroup.WithContext(life)
