@@ -122,7 +122,11 @@ func (t *term) fetch(ctx context.Context, what streams.Lookup, floor streams.Che
 	return l, nil
 }
 
-var errBehind = errors.New("events is behind")
+var (
+	errBehind = errors.New("events is behind")
+	// A state that is folded from a part of its events is a wrong one, and nothing would ever say so.
+	errCut = errors.New("events that it needs are not kept any more: fill the read model again (`cairn projections rebuild events`)")
+)
 
 // refold folds a stream again from its events, up to the stored version; it waits until they are there.
 func (t *term) refold(ctx context.Context, a domain.Aggregate, row streams.StateRow) (any, error) {
@@ -137,6 +141,9 @@ func (t *term) refold(ctx context.Context, a domain.Aggregate, row streams.State
 		_, err := t.config.History.Stream(ctx, key, 0, func(r streams.Recorded) error {
 			if r.Version > row.Version {
 				return nil
+			}
+			if r.Version != version+1 {
+				return fmt.Errorf("%w: version %d follows %d", errCut, r.Version, version)
 			}
 			event, err := t.config.Schema.Decode(r)
 			if err != nil {

@@ -28,6 +28,12 @@ func (h *history) level() {
 	h.behind = false
 }
 
+func (h *history) put(events []streams.Commit) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.events = events
+}
+
 // Stream implements streams.History.
 func (h *history) Stream(_ context.Context, key streams.StreamKey, after uint64, each func(streams.Recorded) error) (uint64, error) {
 	h.mu.Lock()

@@ -285,6 +285,32 @@ func TestAStateOfAnotherFoldIsFoldedAgain(t *testing.T) {
 	})
 }
 
+// A history that lost its beginning, or a part, gives no state: the partition waits until it is whole.
+func TestAStateIsNotFoldedFromAPartOfItsEvents(t *testing.T) {
+	on(t, 1, nil, func(s *stage, h *host, ask *kafka.Asker) {
+		for i := range 5 {
+			mustAsk(s.t, ask, wish("user-a", string(rune('a'+i)), add{Tally: "x", By: 2}))
+		}
+		h.shutdown()
+		whole := s.check().commits
+		past := &history{events: whole[2:]}
+		h = s.start(func(c *kafka.WriterConfig) { c.Schema, c.History = release(s.t, 1, 2), past })
+		leading(h)
+		go func() {
+			elapse(5 * time.Second)
+			past.put(whole)
+		}()
+		began := time.Now()
+		mustAsk(s.t, ask, wish("user-a", "after", add{Tally: "x", By: 2}))
+		if time.Since(began) < 5*time.Second {
+			s.t.Fatal("it did not wait for the events")
+		}
+		if _, err := ask.Ask(context.Background(), wish("user-a", "look", add{Tally: "x"})); !strings.Contains(err.Error(), "add to 12") {
+			s.t.Fatalf("state after folding again: %v", err)
+		}
+	})
+}
+
 // Should the store be moved by another, or set back, the writer drops what it knows and leads anew.
 func TestAWriterTakesOverAnewWhenTheStoreMoved(t *testing.T) {
 	for name, move := range map[string]func(*stage, *setBack){

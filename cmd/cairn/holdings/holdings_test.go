@@ -98,7 +98,7 @@ func newStage(t *testing.T) *stage {
 	t.Helper()
 	schema, err := codec.New(aggregates.All()...)
 	check(t, err)
-	config := kafkatest.Broker(t, kafkatest.Partitions(3))
+	config := kafkatest.Broker(t) // one partition: a scope must be told from its neighbour
 	check(t, config.Ensure(t.Context()))
 	s := &stage{t: t, source: holdings.Source{Read: pgtest.Read(t), Vault: pgtest.Vault(t), Kafka: config, Schema: schema}}
 	keys := vault.Open(s.source.Vault, bytes.Repeat([]byte{7}, vault.MasterKeySize), time.Now)
