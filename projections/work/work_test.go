@@ -107,3 +107,22 @@ func TestPresenceFollowsTheNewestSocket(t *testing.T) {
 	check("its gateway is dead", "laptop", false)
 	last("phone")
 }
+
+// TestAProcessSaysWhichRevisionsItReads: one of a release that says nothing reads the first of each read model.
+func TestAProcessSaysWhichRevisionsItReads(t *testing.T) {
+	w := work.New(pgtest.Read(t))
+	for _, p := range []work.Process{{ID: "old"}, {ID: "new", Revisions: map[string]int{"threads": 2}}} {
+		if err := w.Announce(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := w.Processes(t.Context())
+	if err != nil || len(found) != 2 {
+		t.Fatal(found, err)
+	}
+	for _, p := range found {
+		if !p.Reads("threads", 1) || !p.Reads("runs", 1) || p.Reads("runs", 2) || p.Reads("threads", 2) != (p.ID == "new") {
+			t.Errorf("%+v", p)
+		}
+	}
+}
