@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.opentelemetry.io/otel/trace"
@@ -74,6 +75,10 @@ type App struct {
 	provider trace.TracerProvider // nil: nothing is traced
 	tracer   tracing.Tracer
 
+	registry *prometheus.Registry
+	admin    admin
+	adminURL string
+
 	version string
 	url     string
 	self    work.Process
@@ -88,7 +93,7 @@ func Start(ctx context.Context, config Config, version string, log *slog.Logger)
 	if err := config.Check(); err != nil {
 		return nil, err
 	}
-	a := &App{config: config, log: log, life: newLifecycle(log), version: version}
+	a := &App{config: config, log: log, life: newLifecycle(log), version: version, registry: newRegistry(config, version)}
 	if err := a.start(ctx); err != nil {
 		a.life.stop()
 		return nil, err
@@ -121,6 +126,9 @@ func (a *App) start(ctx context.Context) error {
 	if err := a.openTraces(ctx); err != nil {
 		return err
 	}
+	if err := a.startAdmin(ctx); err != nil {
+		return err
+	}
 	if a.infra, err = a.config.openBroker(a.life, a.log); err != nil {
 		return err
 	}
@@ -135,6 +143,7 @@ func (a *App) start(ctx context.Context) error {
 	if err := a.config.openDatabases(ctx, a.infra, a.life, a.log); err != nil {
 		return err
 	}
+	a.measureInfra()
 	if err := a.openVault(ctx); err != nil {
 		return err
 	}
@@ -165,6 +174,7 @@ func (a *App) start(ctx context.Context) error {
 		return err
 	}
 	a.startGateway()
+	a.measureFollowers()
 	return a.serve(listener)
 }
 
@@ -283,12 +293,13 @@ func (a *App) openModels() {
 	a.life.start("waiter", a.waiter.Run)
 }
 
-// Projectors are those of all read models.
+// Projectors are those of all read models, and of the revisions before that a database may still have.
 func Projectors(pool *pgxpool.Pool) []projections.Projector {
 	db := projections.NewDB(pool)
 	return []projections.Projector{
 		events.New(db).Projector(), threads.New(db).Projector(), runs.New(db).Projector(), devices.New(db).Projector(),
-		openeffects.New(db).Projector(), timers.New(db).Projector(), erasures.New(db).Projector(),
+		openeffects.New(db).Projector(), openeffects.New(db).Previous(), timers.New(db).Projector(), erasures.New(db).Projector(),
+		runs.New(db).Previous(),
 	}
 }
 

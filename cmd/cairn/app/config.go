@@ -18,7 +18,9 @@ import (
 // `cairn config` lists them with their values.
 type Config struct {
 	Listen string `help:"Address of the HTTP server." default:"127.0.0.1:8700" env:"CAIRN_LISTEN"`
-	Data   string `help:"Data directory of the embedded broker and database." default:".cairn" env:"CAIRN_DATA" type:"path"`
+	// AdminListen is apart from Listen: what it serves needs no token.
+	AdminListen string `help:"Private address of metrics, profiles and health, for operators only. Empty: none." default:"127.0.0.1:8701" env:"CAIRN_ADMIN_LISTEN"`
+	Data        string `help:"Data directory of the embedded broker and database." default:".cairn" env:"CAIRN_DATA" type:"path"`
 
 	Brokers     []string `help:"Kafka brokers (host:port,…). Empty: the embedded broker." env:"CAIRN_BROKERS"`
 	LiveBrokers []string `help:"Brokers of the ephemeral topics. Empty: the same." env:"CAIRN_LIVE_BROKERS"`

@@ -28,6 +28,7 @@ import (
 type runtime struct {
 	PID         int      `json:"pid"`
 	URL         string   `json:"url"`
+	AdminURL    string   `json:"admin_url,omitempty"`
 	Brokers     []string `json:"brokers"`
 	LiveBrokers []string `json:"live_brokers"`
 	DatabaseURL string   `json:"database_url"`

@@ -24,6 +24,7 @@ func (a *App) serve(listener net.Listener) error {
 		return err
 	}
 	mux.Handle("/", a.traced(handler))
+	a.admin.health.Store(&handler)
 	if a.config.has(RoleGateway) {
 		mux.Handle("GET /api/v1/ws/device", a.gateway.Handler())
 	}
@@ -65,7 +66,7 @@ func (a *App) serve(listener net.Listener) error {
 // announce tells other commands on this machine how to reach what runs here.
 func (a *App) announce() error {
 	return runtime{
-		PID: pid(), URL: a.url, Brokers: a.infra.kafka.Seeds, LiveBrokers: a.infra.kafka.LiveSeeds,
+		PID: pid(), URL: a.url, AdminURL: a.adminURL, Brokers: a.infra.kafka.Seeds, LiveBrokers: a.infra.kafka.LiveSeeds,
 		DatabaseURL: a.infra.readDSN, VaultURL: a.infra.vaultDSN,
 		Era: a.infra.kafka.Topics.CurrentEra(), Prefix: a.infra.kafka.Topics.Prefix, Partitions: a.infra.kafka.Topics.N(),
 	}.write(a.config.Data)
