@@ -31,6 +31,8 @@ type Effect struct {
 	Position streams.Position
 	Version  uint64 // of the intent in its stream
 	EventID  string
+	// Trace is the traceparent of what appended the intent, or "".
+	Trace string
 }
 
 // Claimed is an effect and who does it.
@@ -49,7 +51,15 @@ type Model struct{ db *projections.DB }
 // New is the model on a database of read models.
 func New(db *projections.DB) *Model { return &Model{db: db} }
 
-const fields = `e.scope, e.stream, e.id, e.kind, e.grp, e.device, e.repeatable, e.started, e.position, e.era, e.partition, e.log_offset, e.version, e.event_id`
+const common = `e.scope, e.stream, e.id, e.kind, e.grp, e.device, e.repeatable, e.started, e.position, e.era, e.partition, e.log_offset, e.version, e.event_id`
+
+// fields are those of an effect in a generation.
+func fields(g projections.Generation) string {
+	if g.Revision < traced {
+		return common + `, ''`
+	}
+	return common + `, e.trace`
+}
 
 // Take claims effects of those kinds for a worker, the oldest first, at most limit. It takes what nobody
 // holds, or who holds it is dead; of the kind "device" only those of the devices named by DevicePair. It
@@ -61,7 +71,8 @@ const fields = `e.scope, e.stream, e.id, e.kind, e.grp, e.device, e.repeatable, 
 // still names the dead worker that was seen.
 func (m *Model) Take(ctx context.Context, worker string, kinds []string, devices []string, limit int) ([]Effect, error) {
 	scopes, ids := split(devices)
-	taken, err := m.query(ctx, `WITH me AS (
+	taken, err := m.query(ctx, func(g projections.Generation) string {
+		return `WITH me AS (
 			INSERT INTO workers (worker, touched_at) SELECT $1, cairn_now()
 			 WHERE NOT EXISTS (SELECT 1 FROM workers WHERE worker = $1 AND touched_at > cairn_now() - interval '1 second')
 			ON CONFLICT (worker) DO UPDATE SET touched_at = EXCLUDED.touched_at
@@ -73,7 +84,7 @@ func (m *Model) Take(ctx context.Context, worker string, kinds []string, devices
 			   AND (e.repeatable OR NOT e.started)
 			   AND (c.worker IS NULL OR c.worker <> $1 AND NOT cairn_alive(c.worker))
 			   AND NOT EXISTS (SELECT 1 FROM effects_switch WHERE paused)
-			   AND e.partition IN (SELECT cairn_caught_up('`+Name+`'))
+			   AND e.partition IN (SELECT cairn_caught_up('` + Name + `'))
 			 ORDER BY e.partition, e.log_offset LIMIT $5
 			   FOR UPDATE OF e SKIP LOCKED -- what another takes right now is no concern of ours
 		), claimed AS (
@@ -83,8 +94,8 @@ func (m *Model) Take(ctx context.Context, worker string, kinds []string, devices
 			 WHERE t.worker = (SELECT f.dead FROM free f WHERE f.scope = t.scope AND f.id = t.id)
 			RETURNING scope, id
 		)
-		SELECT `+fields+` FROM claimed JOIN {open_effects} e USING (scope, id) ORDER BY e.partition, e.log_offset`,
-		worker, kinds, scopes, ids, limit)
+		SELECT ` + fields(g) + ` FROM claimed JOIN {open_effects} e USING (scope, id) ORDER BY e.partition, e.log_offset`
+	}, worker, kinds, scopes, ids, limit)
 	return taken, wrap("take", err)
 }
 
@@ -101,20 +112,24 @@ func (m *Model) Release(ctx context.Context, worker string, scope domain.Scope, 
 // Abandoned are effects that were started, must not be repeated, and whose worker is dead or gave them up:
 // their outcome is unknown. Like Take it looks only where the model is caught up, and not while paused.
 func (m *Model) Abandoned(ctx context.Context, limit int) ([]Effect, error) {
-	found, err := m.query(ctx, `SELECT `+fields+`
+	found, err := m.query(ctx, func(g projections.Generation) string {
+		return `SELECT ` + fields(g) + `
 		  FROM {open_effects} e LEFT JOIN effect_claims c ON c.scope = e.scope AND c.id = e.id
 		 WHERE {live} AND e.started AND NOT e.repeatable AND (c.worker IS NULL OR NOT cairn_alive(c.worker))
 		   AND NOT EXISTS (SELECT 1 FROM effects_switch WHERE paused)
-		   AND e.partition IN (SELECT cairn_caught_up('`+Name+`'))
-		 ORDER BY e.partition, e.log_offset LIMIT $1`, limit)
+		   AND e.partition IN (SELECT cairn_caught_up('` + Name + `'))
+		 ORDER BY e.partition, e.log_offset LIMIT $1`
+	}, limit)
 	return found, wrap("abandoned", err)
 }
 
 // List are the open effects with their claims, the oldest first, at most limit. An empty scope means all.
 func (m *Model) List(ctx context.Context, scope domain.Scope, limit int) ([]Claimed, error) {
-	found, err := projections.Rows(ctx, m.db, Name, `SELECT `+fields+`, coalesce(c.worker, ''), c.worker IS NOT NULL AND cairn_alive(c.worker)
+	found, err := projections.RowsOf(ctx, m.db, Name, func(g projections.Generation) string {
+		return `SELECT ` + fields(g) + `, coalesce(c.worker, ''), c.worker IS NOT NULL AND cairn_alive(c.worker)
 		  FROM {open_effects} e LEFT JOIN effect_claims c ON c.scope = e.scope AND c.id = e.id
-		 WHERE {live} AND ($1 = '' OR e.scope = $1) ORDER BY e.partition, e.log_offset LIMIT $2`, func(row pgx.CollectableRow) (Claimed, error) {
+		 WHERE {live} AND ($1 = '' OR e.scope = $1) ORDER BY e.partition, e.log_offset LIMIT $2`
+	}, func(row pgx.CollectableRow) (Claimed, error) {
 		var c Claimed
 		var err error
 		c.Effect, err = scan(row, &c.Worker, &c.Alive)
@@ -139,8 +154,8 @@ func split(pairs []string) (scopes, devices []string) {
 	return scopes, devices
 }
 
-func (m *Model) query(ctx context.Context, sql string, args ...any) ([]Effect, error) {
-	return projections.Rows(ctx, m.db, Name, sql, func(row pgx.CollectableRow) (Effect, error) { return scan(row) }, args...)
+func (m *Model) query(ctx context.Context, sql func(projections.Generation) string, args ...any) ([]Effect, error) {
+	return projections.RowsOf(ctx, m.db, Name, sql, func(row pgx.CollectableRow) (Effect, error) { return scan(row) }, args...)
 }
 
 func scan(row pgx.CollectableRow, more ...any) (Effect, error) {
@@ -150,7 +165,7 @@ func scan(row pgx.CollectableRow, more ...any) (Effect, error) {
 	p := &e.Position
 	err := row.Scan(append([]any{
 		&scope, &stream, &e.ID, &e.Kind, &e.Group, &e.Device, &e.Repeatable, &e.Started,
-		&position, &p.Era, &p.Partition, &p.Offset, &version, &e.EventID,
+		&position, &p.Era, &p.Partition, &p.Offset, &version, &e.EventID, &e.Trace,
 	}, more...)...)
 	e.Scope, e.Stream, e.Version = domain.Scope(scope), domain.Stream(stream), uint64(version)
 	p.Scope, p.Position = e.Scope, uint64(position)

@@ -11,13 +11,19 @@ import (
 	"github.com/cairnhq/cairn/projections"
 )
 
+// traced is the revision since which the table has the traces of intents.
+const traced = 2
+
 // Projector fills the table.
-func (m *Model) Projector() projections.Projector { return projector{} }
+func (m *Model) Projector() projections.Projector { return projector{revision: traced} }
 
-type projector struct{}
+// Previous fills the table of the revision before, where that is still read.
+func (m *Model) Previous() projections.Projector { return projector{revision: traced - 1} }
 
-func (projector) Name() string  { return Name }
-func (projector) Revision() int { return 1 }
+type projector struct{ revision int }
+
+func (projector) Name() string    { return Name }
+func (p projector) Revision() int { return p.revision }
 
 // Repartition implements projections.Repartitioner: only rows of partitions that are caught up are acted on.
 func (projector) Repartition(ctx context.Context, tx pgx.Tx, partitionOf func(domain.Scope) int32) error {
@@ -130,10 +136,10 @@ func pairs(set map[key]bool) (scopes, ids []string) {
 
 func (c *change) insert(b projections.Batch) {
 	var (
-		scopes, ids, streams, kinds, groups, devices, events []string
-		repeatable, started                                  []bool
-		versions, positions, offsets                         []int64
-		eras, partitions                                     []int32
+		scopes, ids, streams, kinds, groups, devices, events, traces []string
+		repeatable, started                                          []bool
+		versions, positions, offsets                                 []int64
+		eras, partitions                                             []int32
 	)
 	for _, k := range c.order {
 		r := c.open[k]
@@ -145,16 +151,21 @@ func (c *change) insert(b projections.Batch) {
 		kinds, groups, devices = append(kinds, r.Kind), append(groups, projections.Text(r.Group)), append(devices, projections.Text(r.Device))
 		repeatable, started = append(repeatable, r.Repeatable), append(started, r.started)
 		versions, positions, events = append(versions, int64(r.Version)), append(positions, int64(r.Position)), append(events, r.Event.ID)
+		traces = append(traces, r.Trace)
 		eras, partitions, offsets = append(eras, int32(r.Era)), append(partitions, r.Place.Partition), append(offsets, r.Place.Offset)
 	}
 	if len(ids) == 0 {
 		return
 	}
-	b.Queue(`INSERT INTO {open_effects} (scope, id, stream, kind, grp, device, repeatable, started, version, position, event_id, era, partition, log_offset)
+	args := []any{scopes, ids, streams, kinds, groups, devices, repeatable, started, versions, positions, events, eras, partitions, offsets}
+	column, values, set := "", "", ""
+	if b.Generation.Revision >= traced {
+		column, values, set, args = ", trace", ", $15::text[]", ", trace = EXCLUDED.trace", append(args, traces)
+	}
+	b.Queue(`INSERT INTO {open_effects} (scope, id, stream, kind, grp, device, repeatable, started, version, position, event_id, era, partition, log_offset`+column+`)
 		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bool[], $8::bool[],
-			$9::bigint[], $10::bigint[], $11::text[], $12::int[], $13::int[], $14::bigint[])
+			$9::bigint[], $10::bigint[], $11::text[], $12::int[], $13::int[], $14::bigint[]`+values+`)
 		ON CONFLICT (scope, id) DO UPDATE SET stream = EXCLUDED.stream, kind = EXCLUDED.kind, grp = EXCLUDED.grp, device = EXCLUDED.device,
 			repeatable = EXCLUDED.repeatable, started = EXCLUDED.started, version = EXCLUDED.version, position = EXCLUDED.position,
-			event_id = EXCLUDED.event_id, era = EXCLUDED.era, partition = EXCLUDED.partition, log_offset = EXCLUDED.log_offset`,
-		scopes, ids, streams, kinds, groups, devices, repeatable, started, versions, positions, events, eras, partitions, offsets)
+			event_id = EXCLUDED.event_id, era = EXCLUDED.era, partition = EXCLUDED.partition, log_offset = EXCLUDED.log_offset`+set, args...)
 }
