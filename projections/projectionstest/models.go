@@ -33,7 +33,7 @@ func Models(pool *pgxpool.Pool) []Model {
 	}
 }
 
-// Projectors are those of Models.
+// Projectors are those of Models, in the newest revisions.
 func Projectors(pool *pgxpool.Pool) []projections.Projector {
 	var all []projections.Projector
 	for _, m := range Models(pool) {

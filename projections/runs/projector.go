@@ -11,19 +11,28 @@ import (
 	"github.com/cairnhq/cairn/projections"
 )
 
+// The revisions. Revision 2 has the agent in a column of its own, and an index to it.
+const (
+	before       = 1
+	indexedSince = 2
+)
+
 // Projector fills the table.
-func (m *Model) Projector() projections.Projector { return projector{} }
+func (m *Model) Projector() projections.Projector { return projector{indexedSince} }
 
-type projector struct{}
+// Previous is the revision before, which is fed as long as a generation of it is there.
+func (m *Model) Previous() projections.Projector { return projector{before} }
 
-func (projector) Name() string  { return Name }
-func (projector) Revision() int { return 1 }
+type projector struct{ revision int }
+
+func (projector) Name() string    { return Name }
+func (p projector) Revision() int { return p.revision }
 
 // key is a run as the table names it.
 type key struct{ scope, run string }
 
 // Apply folds the batch's events into the runs they belong to: read, folded, written once each.
-func (projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) error {
+func (p projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) error {
 	var events []projections.Event
 	var keys []key
 	rows := map[key]*Run{}
@@ -52,7 +61,7 @@ func (projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) erro
 		rows[key{string(e.Scope), projections.Text(runOf(e.Value))}].fold(e)
 	}
 	b.Touch()
-	return store(b, keys, rows)
+	return p.store(b, keys, rows)
 }
 
 func load(ctx context.Context, tx pgx.Tx, g projections.Generation, keys []key, rows map[key]*Run) error {
@@ -78,10 +87,10 @@ func load(ctx context.Context, tx pgx.Tx, g projections.Generation, keys []key, 
 	return nil
 }
 
-func store(b projections.Batch, keys []key, rows map[key]*Run) error {
+func (p projector) store(b projections.Batch, keys []key, rows map[key]*Run) error {
 	n := len(keys)
 	scopes, ids, threads, statuses := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	versions, posted, records := make([]int64, n), make([]time.Time, n), make([][]byte, n)
+	versions, posted, records, agents := make([]int64, n), make([]time.Time, n), make([][]byte, n), make([]string, n)
 	for i, k := range keys {
 		r := rows[k]
 		record, err := json.Marshal(r)
@@ -89,7 +98,15 @@ func store(b projections.Batch, keys []key, rows map[key]*Run) error {
 			return fmt.Errorf("runs: encode %s: %w", k.run, err)
 		}
 		scopes[i], ids[i], threads[i], statuses[i] = k.scope, k.run, projections.Text(r.Thread), string(r.Status)
-		versions[i], posted[i], records[i] = int64(r.MessageVersion), r.PostedAt, record
+		versions[i], posted[i], records[i], agents[i] = int64(r.MessageVersion), r.PostedAt, record, projections.Text(r.Agent)
+	}
+	if p.revision >= indexedSince {
+		b.Queue(`INSERT INTO {runs} (scope, run, thread, version, status, created_at, record, agent)
+			SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::timestamptz[], $7::bytea[], $8::text[])
+			ON CONFLICT (scope, run) DO UPDATE SET thread = EXCLUDED.thread, version = EXCLUDED.version,
+				status = EXCLUDED.status, created_at = EXCLUDED.created_at, record = EXCLUDED.record, agent = EXCLUDED.agent`,
+			scopes, ids, threads, versions, statuses, posted, records, agents)
+		return nil
 	}
 	b.Queue(`INSERT INTO {runs} (scope, run, thread, version, status, created_at, record)
 		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::timestamptz[], $7::bytea[])

@@ -183,17 +183,19 @@ func (m *Model) Waiting(ctx context.Context, scope domain.Scope, device string) 
 }
 
 func (m *Model) query(ctx context.Context, sql string, args ...any) ([]Run, error) {
-	found, err := projections.Rows(ctx, m.db, Name, sql, func(row pgx.CollectableRow) (Run, error) {
-		var record []byte
-		if err := row.Scan(&record); err != nil {
-			return Run{}, err
-		}
-		return decode(record)
-	}, args...)
+	found, err := projections.Rows(ctx, m.db, Name, sql, scanRecord, args...)
 	if err != nil {
 		return nil, fmt.Errorf("runs: %w", err)
 	}
 	return found, nil
+}
+
+func scanRecord(row pgx.CollectableRow) (Run, error) {
+	var record []byte
+	if err := row.Scan(&record); err != nil {
+		return Run{}, err
+	}
+	return decode(record)
 }
 
 func decode(record []byte) (Run, error) {

@@ -2,7 +2,11 @@ package runs_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -79,5 +83,62 @@ func TestARunIsShownAsItGoes(t *testing.T) {
 	}
 	if ended, err := list.Get(t.Context(), ann, "a"); err != nil || ended.ActiveRun != "" || ended.Head != 22 {
 		t.Fatalf("the thread is %+v (%v)", ended, err)
+	}
+}
+
+// TestTheRunsOfAnAgent are the same in both revisions, however large the pages are, and nobody else's.
+func TestTheRunsOfAnAgent(t *testing.T) {
+	for name, of := range map[string]func(*runs.Model) projections.Projector{"newest": (*runs.Model).Projector, "previous": (*runs.Model).Previous} {
+		t.Run(name, func(t *testing.T) {
+			pool, log := pgtest.Read(t), logtest.New(1)
+			m := runs.New(projections.NewDB(pool))
+			logtest.Project(t, pool, log, of(m))
+			var want []string
+			for i := range 620 { // more than are looked through at once
+				if i%4 == 0 {
+					log.SetTime(time.Unix(1_800_000_000+int64(i), 0)) // several have the same time
+				}
+				run, agent := fmt.Sprintf("run-%03d", i), [2]string{"task_agent", "note_agent"}[i%2]
+				for _, scope := range []domain.Scope{ann, "user-bob"} {
+					on := domain.Stream("thread-" + run)
+					log.Append(scope, logtest.On(on, thread.Opened{}, thread.MessagePosted{RunID: run, Channel: thread.Home},
+						thread.RunStarted{RunID: run, Channel: thread.Home}, thread.RouteDecided{RunID: run, Attempt: 1, Agent: agent})...)
+				}
+				if agent == "task_agent" {
+					want = append(want, run)
+				}
+			}
+			logtest.Wait(t, pool, log, runs.Name)
+			var shown int
+			if err := pool.QueryRow(t.Context(), `SELECT revision FROM projection_generations g JOIN projections p ON p.name = g.projection AND p.generation = g.generation
+				WHERE p.name = 'runs'`).Scan(&shown); err != nil || shown != of(m).Revision() {
+				t.Fatalf("revision %d is read (%v)", shown, err)
+			}
+			slices.SortFunc(want, func(a, b string) int { return strings.Compare(b, a) })
+			for _, size := range []int{7, 100, 400} {
+				var got []string
+				for cursor, pages := "", 0; ; pages++ {
+					page, next, err := m.ByAgent(t.Context(), ann, "task_agent", cursor, size)
+					if err != nil || len(page) > size || pages > 100 {
+						t.Fatalf("page %d of %d: %d runs (%v)", pages, size, len(page), err)
+					}
+					for _, r := range page {
+						got = append(got, r.ID)
+					}
+					if cursor = next; next == "" {
+						break
+					}
+				}
+				if !slices.Equal(got, want) {
+					t.Fatalf("pages of %d: %v, wanted %v", size, got, want)
+				}
+			}
+			if _, _, err := m.ByAgent(t.Context(), ann, "task_agent", "%%%", 1); !errors.Is(err, runs.ErrCursor) {
+				t.Fatalf("a broken cursor: %v", err)
+			}
+			if none, _, err := m.ByAgent(t.Context(), ann, "nobody", "", 5); err != nil || len(none) != 0 {
+				t.Fatalf("an agent that never answered: %v (%v)", none, err)
+			}
+		})
 	}
 }
