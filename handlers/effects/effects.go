@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cairnhq/cairn/handlers/effects/embed"
@@ -62,6 +63,8 @@ type Config struct {
 	// Tick is how often it looks without being woken. 0: 5 s.
 	Tick time.Duration
 	Log  *slog.Logger
+	// Metrics is where what is measured is registered, once in a process. Nil: nowhere.
+	Metrics prometheus.Registerer
 }
 
 // BuiltIn are the handlers of the kinds route, turn and server.
@@ -70,7 +73,7 @@ func BuiltIn(c Config, provider model.Provider, embedder embed.Embedder) map[str
 		Events: c.Events, Schema: c.Schema, Keys: c.Keys,
 		Changed: func() <-chan struct{} { return c.Waiter.Changed(events.Name) },
 	}
-	m := model.New(model.Config{Provider: provider, Asker: c.Asker, Source: source, Live: c.Live, Log: c.Log})
+	m := model.New(model.Config{Provider: provider, Asker: c.Asker, Source: source, Live: c.Live, Log: c.Log, Metrics: c.Metrics})
 	return map[string]Handler{
 		"route": m.Route(), "turn": m.Turn(),
 		"server": &steps.Server{Asker: c.Asker, Source: source, Embedder: embedder},
@@ -80,10 +83,11 @@ func BuiltIn(c Config, provider model.Provider, embedder embed.Embedder) map[str
 // Runner is one worker.
 type Runner struct {
 	Config
-	id    string
-	kinds []string
-	slots chan struct{} // one token for each handler that runs
-	freed chan struct{} // a hint that a token came back
+	id      string
+	metrics *metrics
+	kinds   []string
+	slots   chan struct{} // one token for each handler that runs
+	freed   chan struct{} // a hint that a token came back
 
 	mu   sync.Mutex
 	held map[string]openeffects.Effect // taken and without outcome, by scope and id
@@ -98,10 +102,12 @@ func New(c Config) *Runner {
 	}
 	var id [8]byte
 	_, _ = rand.Read(id[:]) // it never fails
-	return &Runner{
+	r := &Runner{
 		Config: c, id: cmp.Or(c.ID, "effects") + "-" + hex.EncodeToString(id[:]), kinds: slices.Sorted(maps.Keys(c.Kinds)),
 		slots: make(chan struct{}, c.Parallel), freed: make(chan struct{}, 1), held: map[string]openeffects.Effect{},
 	}
+	r.metrics = newMetrics(c.Metrics, r)
+	return r
 }
 
 // Run works until ctx ends, and then gives back what has no outcome yet. It never fails: what can't be

@@ -67,6 +67,7 @@ func (r *Runner) fireAll(ctx context.Context, due []timers.Timer) bool {
 	}
 	_ = group.Wait() // they never fail
 	if len(fired) > 0 {
+		r.metrics.fired.Add(float64(len(fired)))
 		if err := r.Timers.Fired(ctx, fired...); err != nil {
 			r.complain(ctx, "fired timers can't be noted", err)
 		}
@@ -96,6 +97,7 @@ func (r *Runner) mourn(ctx context.Context) {
 			r.complain(ctx, "abandoned effects can't be read", err)
 		}
 		for _, e := range lost {
+			r.metrics.abandoned.Inc()
 			r.unknown(ctx, e)
 		}
 		if time.Since(swept) > time.Minute {

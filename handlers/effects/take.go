@@ -62,7 +62,9 @@ func (r *Runner) start(ctx context.Context, e openeffects.Effect) {
 // work does an effect until it has an outcome or ctx ends. While it waits to be tried again it takes no slot.
 func (r *Runner) work(ctx context.Context, e openeffects.Effect) {
 	for pause := firstPause; ; pause = min(2*pause, mostPause) {
+		began := time.Now()
 		err := r.do(ctx, e)
+		r.metrics.tried(e.Kind, time.Since(began), err)
 		<-r.slots
 		if err == nil {
 			r.mu.Lock()
@@ -92,7 +94,7 @@ func (r *Runner) work(ctx context.Context, e openeffects.Effect) {
 func (r *Runner) do(ctx context.Context, e openeffects.Effect) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the handler of %s panicked: %v\n%s", e.Kind, p, debug.Stack())
+			err = fmt.Errorf("%w: %s: %v\n%s", errPanicked, e.Kind, p, debug.Stack())
 		}
 	}()
 	return r.Kinds[e.Kind].Do(ctx, e)

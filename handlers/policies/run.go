@@ -11,6 +11,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/codec"
@@ -31,7 +32,9 @@ type Config struct {
 	Parked      message.Publisher
 	ParkedTopic string
 	Log         *slog.Logger
-	Tracer      tracing.Tracer // its zero value begins no spans
+	// Metrics is where what is measured is registered, once in a process. Nil: nowhere.
+	Metrics prometheus.Registerer
+	Tracer  tracing.Tracer // its zero value begins no spans
 
 	Tries       int           // of an event that fails, before it is parked: 5
 	FirstPause  time.Duration // before the second try, twice that before the third: 100 ms
@@ -71,14 +74,17 @@ func (c *Config) complete() error {
 }
 
 // Runner runs the policies of one process.
-type Runner struct{ config Config }
+type Runner struct {
+	config  Config
+	metrics *metrics
+}
 
 // New makes a runner, which does nothing before Run.
 func New(config Config) (*Runner, error) {
 	if err := config.complete(); err != nil {
 		return nil, err
 	}
-	return &Runner{config: config}, nil
+	return &Runner{config: config, metrics: newMetrics(config.Metrics, config.Policies)}, nil
 }
 
 // Run handles the events of the partitions that this process has until ctx ends. Nothing is parked because it ends.
@@ -105,6 +111,7 @@ func (r *Runner) Run(ctx context.Context) error {
 			RandomizationFactor: 0.5, ResetContextOnRetry: true, Logger: log,
 			ShouldRetry: func(p middleware.RetryParams) bool { return !passing(p.Err) },
 		}.Middleware,
+		r.metrics.counted,
 		r.within,
 		middleware.Recoverer,
 	)
@@ -137,6 +144,7 @@ func (r *Runner) parks(err error) bool {
 	if passing(err) {
 		return false
 	}
+	r.metrics.parked.Inc()
 	r.config.Log.Error("a policy can't handle an event: it is parked (see `cairn parked list`)", "error", err)
 	return true
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/thread"
 	"github.com/cairnhq/cairn/handlers/effects/tell"
@@ -35,10 +37,15 @@ type Config struct {
 	Watch time.Duration
 	// History is how many bytes of earlier runs a prompt has at most. 0: 48 KiB.
 	History int
+	// Metrics is where what is measured is registered, once in a process. Nil: nowhere.
+	Metrics prometheus.Registerer
 }
 
 // Model does the effects that call language models.
-type Model struct{ Config }
+type Model struct {
+	Config
+	metrics *metrics
+}
 
 // New completes the defaults.
 func New(c Config) *Model {
@@ -52,7 +59,7 @@ func New(c Config) *Model {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Model{Config: c}
+	return &Model{Config: c, metrics: newMetrics(c.Metrics)}
 }
 
 // Route is the handler of the effects of kind "route".

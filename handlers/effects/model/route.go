@@ -36,7 +36,9 @@ func (m *Router) Do(ctx context.Context, e openeffects.Effect) error {
 	}
 	asking, cancel := context.WithTimeout(ctx, routeTime)
 	defer cancel()
-	said, failure := stream(asking, m.Provider.Router, m.question(t, run), nil, m.Stall, func(delta) {}, nil, nil)
+	call := m.metrics.begin("route", m.Provider.RouterName)
+	said, failure := stream(asking, m.Provider.Router, m.question(t, run), nil, m.Stall, call.each(func(delta) {}), nil, nil)
+	call.end(said, failure)
 	if failure != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()

@@ -88,15 +88,18 @@ func (m *Turner) ask(ctx context.Context, e openeffects.Effect, t *transcript.Th
 			Scope: e.Scope, Stream: e.Stream, RunID: run.ID, Turn: run.Pending.Turn, Attempt: run.Pending.Attempt,
 		},
 	}
-	said, failure := stream(ctx, m.Provider.Chat, Prompt(t, run, agent, c, m.History), options, m.Stall, p.delta, timer.C, p.flush)
+	call := m.metrics.begin("turn", m.Provider.ChatName)
+	said, failure := stream(ctx, m.Provider.Chat, Prompt(t, run, agent, c, m.History), options, m.Stall, call.each(p.delta), timer.C, p.flush)
 	if failure != nil {
 		p.flush()
 		if cause := context.Cause(ctx); errors.Is(cause, errEnded) {
 			failure.Err = errEnded
 		}
+		call.end(said, failure)
 		return answer{}, nil, failure
 	}
 	p.end()
+	call.end(said, nil)
 	return said, p.format, nil
 }
 
