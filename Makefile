@@ -7,6 +7,7 @@ GO        ?= go
 POSTGRES  := $(GO) run ./projections/pgtest/shared
 KAFKA     := $(GO) run ./streams/kafkatest/shared
 GOTESTSUM := $(GO) run gotest.tools/gotestsum@v1.13.0
+OAPI      := $(GO) run github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2
 LINT      := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 DATA      ?= $(CURDIR)/.cairn
 export CGO_ENABLED ?= 0
@@ -98,9 +99,13 @@ wire: ## Writes the lock file of stored shapes anew
 contract: ## Writes the feeds' schemas, samples and AsyncAPI document anew
 	@$(GO) run ./cmd/contract
 
-generated: wire contract ## Fails where generated files are not up to date
+api: ## Generates the server's and the client's side of handlers/rest/openapi.yaml anew
+	@cd handlers/rest/contract && $(OAPI) -config oapi-codegen.yaml ../openapi.yaml
+
+generated: wire contract api ## Fails where generated files are not up to date
 	@git diff --exit-code --stat -- streams/codec/wire.lock || { echo "the lock file changed: look at the diff, commit it"; exit 1; }
 	@[ -z "$$(git status --porcelain -- streams/schemas streams/samples streams/asyncapi.yaml)" ] || { git status --short -- streams/schemas streams/samples streams/asyncapi.yaml; echo "the feeds' contract changed: look at the diff, commit it"; exit 1; }
+	@[ -z "$$(git status --porcelain -- handlers/rest/contract clients/api/contract)" ] || { git status --short -- handlers/rest/contract clients/api/contract; echo "what openapi.yaml generates changed: commit it"; exit 1; }
 
 bench: build ## All benchmarks, as tables
 	@./bin/cairn bench write

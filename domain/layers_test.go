@@ -29,6 +29,8 @@ var homes = map[string][]string{
 	"github.com/cloudwego/eino-ext":       {"handlers/effects", "cmd"},
 	"github.com/olahol/melody":            {"handlers/live"},
 	"github.com/labstack/echo":            {"handlers/rest", "cmd"},
+	"github.com/getkin/kin-openapi":       {"handlers/rest", "cmd"},
+	"github.com/oapi-codegen":             {"handlers/rest", "clients"},
 	"modernc.org/sqlite":                  {"clients"},
 	"github.com/tink-crypto":              {"projections/vault", "streams", "handlers/accounts", "cmd"},
 	"github.com/golang-jwt/jwt":           {"handlers/accounts"},

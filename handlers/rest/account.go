@@ -1,191 +1,95 @@
 package rest
 
 import (
-	"fmt"
-	"net/http"
-	"net/mail"
+	"context"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/cairnhq/cairn/handlers/accounts"
+	"github.com/cairnhq/cairn/handlers/rest/contract"
 )
 
-// What a password may be. The upper bound keeps hashing cheap enough to refuse nobody.
-const (
-	minPassword = 8
-	maxPassword = 256
-	maxEmail    = 254
-)
+// maxPassword keeps hashing cheap enough to refuse nobody; in characters.
+const maxPassword = 256
 
-type credentials struct {
-	Email    string `json:"email"`
-	Password string `json:"password"`
+const bearer = "Bearer"
+
+func viewAccount(a accounts.Account) contract.Account {
+	return contract.Account{UserID: a.UserID, Scope: string(a.Scope), Tier: string(a.Tier)}
 }
 
-type accountView struct {
-	UserID string `json:"user_id"`
-	Scope  string `json:"scope"`
-	Tier   string `json:"tier"`
+func viewSession(a accounts.Account, t accounts.Tokens) contract.Session {
+	return contract.Session{Account: viewAccount(a), AccessToken: t.Access, AccessExpiresAt: t.AccessExpires.UTC(), RefreshToken: t.Refresh,
+		RefreshExpiresAt: t.RefreshExpires.UTC(), TokenType: bearer}
 }
 
-type tokensView struct {
-	Access         string    `json:"access_token"`
-	AccessExpires  time.Time `json:"access_expires_at"`
-	Refresh        string    `json:"refresh_token"`
-	RefreshExpires time.Time `json:"refresh_expires_at"`
-	TokenType      string    `json:"token_type"`
-}
-
-type sessionView struct {
-	Account accountView `json:"account"`
-	tokensView
-}
-
-func viewAccount(a accounts.Account) accountView {
-	return accountView{UserID: a.UserID, Scope: string(a.Scope), Tier: string(a.Tier)}
-}
-
-func viewTokens(t accounts.Tokens) tokensView {
-	return tokensView{Access: t.Access, AccessExpires: t.AccessExpires.UTC(), Refresh: t.Refresh, RefreshExpires: t.RefreshExpires.UTC(), TokenType: "Bearer"}
-}
-
-func (s *server) register(c echo.Context) error {
-	if err := bare(c); err != nil {
-		return err
-	}
-	var body credentials
-	if _, err := read(c, smallBody, &body); err != nil {
-		return err
-	}
-	email := strings.TrimSpace(body.Email)
-	var errs []wrong
-	if address, err := mail.ParseAddress(email); err != nil || address.Address != email || len(email) > maxEmail {
-		errs = append(errs, wrong{Pointer: "/email", Detail: "is no e-mail address"})
-	}
-	if n := utf8.RuneCountInString(body.Password); n < minPassword || n > maxPassword {
-		errs = append(errs, wrong{Pointer: "/password", Detail: fmt.Sprintf("must have between %d and %d characters", minPassword, maxPassword)})
-	}
-	if len(errs) > 0 {
-		return invalid(errs...)
-	}
-	account, tokens, err := s.Accounts.Register(c.Request().Context(), email, body.Password)
+// Register makes an account and begins its session.
+func (s *server) Register(ctx context.Context, r contract.RegisterRequestObject) (contract.RegisterResponseObject, error) {
+	account, tokens, err := s.Accounts.Register(ctx, strings.TrimSpace(r.Body.Email), r.Body.Password)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c.Response().Header().Set(echo.HeaderLocation, "/api/v1/me")
-	return s.json(c, http.StatusCreated, sessionView{viewAccount(account), viewTokens(tokens)})
+	callOf(ctx).header().Set(echo.HeaderLocation, "/api/v1/me")
+	return contract.Register201JSONResponse{Body: viewSession(account, tokens)}, nil
 }
 
-func (s *server) login(c echo.Context) error {
-	if err := bare(c); err != nil {
-		return err
+// LogIn begins a session.
+func (s *server) LogIn(ctx context.Context, r contract.LogInRequestObject) (contract.LogInResponseObject, error) {
+	if r.Body.Email == "" || r.Body.Password == "" || len(r.Body.Email) > maxEmail || utf8.RuneCountInString(r.Body.Password) > maxPassword {
+		return nil, accounts.ErrCredentials // nobody has such; the same answer as for a wrong password
 	}
-	var body credentials
-	if _, err := read(c, smallBody, &body); err != nil {
-		return err
-	}
-	if body.Email == "" || body.Password == "" || len(body.Email) > maxEmail || utf8.RuneCountInString(body.Password) > maxPassword {
-		return accounts.ErrCredentials // nobody has such; the same answer as for a wrong password
-	}
-	account, tokens, err := s.Accounts.Login(c.Request().Context(), strings.TrimSpace(body.Email), body.Password, c.RealIP())
+	account, tokens, err := s.Accounts.Login(ctx, strings.TrimSpace(r.Body.Email), r.Body.Password, callOf(ctx).remote())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return s.json(c, http.StatusOK, sessionView{viewAccount(account), viewTokens(tokens)})
+	return contract.LogIn200JSONResponse{Body: viewSession(account, tokens)}, nil
 }
 
-type refreshBody struct {
-	RefreshToken string `json:"refresh_token"`
-}
-
-func readRefresh(c echo.Context) (string, error) {
-	if err := bare(c); err != nil {
-		return "", err
-	}
-	var body refreshBody
-	if _, err := read(c, smallBody, &body); err != nil {
-		return "", err
-	}
-	if body.RefreshToken == "" {
-		return "", invalid(wrong{Pointer: "/refresh_token", Detail: "is missing"})
-	}
-	return body.RefreshToken, nil
-}
-
-func (s *server) refresh(c echo.Context) error {
-	token, err := readRefresh(c)
+// Refresh takes a refresh token for a new pair.
+func (s *server) Refresh(ctx context.Context, r contract.RefreshRequestObject) (contract.RefreshResponseObject, error) {
+	t, err := s.Accounts.Refresh(ctx, r.Body.RefreshToken)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	tokens, err := s.Accounts.Refresh(c.Request().Context(), token)
-	if err != nil {
-		return err
-	}
-	return s.json(c, http.StatusOK, viewTokens(tokens))
+	return contract.Refresh200JSONResponse{Body: contract.Tokens{AccessToken: t.Access, AccessExpiresAt: t.AccessExpires.UTC(), RefreshToken: t.Refresh,
+		RefreshExpiresAt: t.RefreshExpires.UTC(), TokenType: bearer}}, nil
 }
 
-// logout revokes the family of a refresh token. Whether there was one is not said.
-func (s *server) logout(c echo.Context) error {
-	token, err := readRefresh(c)
-	if err != nil {
-		return err
+// LogOut revokes the family of a refresh token. Whether there was one is not said.
+func (s *server) LogOut(ctx context.Context, r contract.LogOutRequestObject) (contract.LogOutResponseObject, error) {
+	if err := s.Accounts.Logout(ctx, r.Body.RefreshToken); err != nil && s.problemOf(err) == nil {
+		return nil, err
 	}
-	if err := s.Accounts.Logout(c.Request().Context(), token); err != nil && s.problemOf(err) == nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+	return contract.LogOut204Response{}, nil
 }
 
-func (s *server) me(c echo.Context) error {
-	q, err := parameters(c)
+// GetMe answers the caller's account.
+func (s *server) GetMe(ctx context.Context, r contract.GetMeRequestObject) (contract.GetMeResponseObject, error) {
+	if err := s.await(ctx, r.Params.MinPosition, modelEvents); err != nil {
+		return nil, err
+	}
+	account, err := s.Accounts.Me(ctx, callOf(ctx).who())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := q.err(); err != nil {
-		return err
-	}
-	if err := s.await(c, q, modelEvents); err != nil {
-		return err
-	}
-	account, err := s.Accounts.Me(c.Request().Context(), principal(c))
-	if err != nil {
-		return err
-	}
-	return s.json(c, http.StatusOK, viewAccount(account))
+	return contract.GetMe200JSONResponse{Body: viewAccount(account)}, nil
 }
 
-// erase ends the account: its keys are destroyed, and with them all content.
-func (s *server) erase(c echo.Context) error {
-	if err := bare(c); err != nil {
-		return err
+// EraseMe ends the account: its keys are destroyed, and with them all content.
+func (s *server) EraseMe(ctx context.Context, _ contract.EraseMeRequestObject) (contract.EraseMeResponseObject, error) {
+	if err := s.Accounts.Erase(ctx, callOf(ctx).who()); err != nil {
+		return nil, err
 	}
-	if err := s.Accounts.Erase(c.Request().Context(), principal(c)); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+	return contract.EraseMe204Response{}, nil
 }
 
-func (s *server) ticket(c echo.Context) error {
-	if err := bare(c); err != nil {
-		return err
-	}
-	ticket, err := s.Accounts.Ticket(c.Request().Context(), principal(c))
+// CreateTicket makes a ticket for the socket.
+func (s *server) CreateTicket(ctx context.Context, _ contract.CreateTicketRequestObject) (contract.CreateTicketResponseObject, error) {
+	ticket, err := s.Accounts.Ticket(ctx, callOf(ctx).who())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return s.json(c, http.StatusCreated, struct {
-		Ticket    string    `json:"ticket"`
-		ExpiresAt time.Time `json:"expires_at"`
-	}{ticket.Ticket, ticket.ExpiresAt.UTC()})
-}
-
-// bare refuses a query where none has a meaning.
-func bare(c echo.Context) error {
-	if c.Request().URL.RawQuery != "" {
-		return invalid(wrong{Pointer: "", Detail: "this request takes no parameters in its address"})
-	}
-	return nil
+	return contract.CreateTicket201JSONResponse{Body: contract.Ticket{Ticket: ticket.Ticket, ExpiresAt: ticket.ExpiresAt.UTC()}}, nil
 }

@@ -2,11 +2,11 @@ package rest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/labstack/echo/v4"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/streams"
@@ -16,54 +16,42 @@ import (
 const (
 	HeaderIdempotencyKey      = "Idempotency-Key"
 	headerIdempotencyReplayed = "Idempotency-Replayed"
-	maxKey                    = 200
 )
 
-// requestID is the caller's Idempotency-Key. Without one it is minted, and a repeat can't be recognised.
-func requestID(c echo.Context) (string, error) {
-	values := c.Request().Header.Values(HeaderIdempotencyKey)
-	if len(values) == 0 {
-		return uuid.NewString(), nil
+// asked is a command under the caller's request id; without one it is minted, and a repeat can't be
+// recognised. The fingerprint covers method, path and body as they came.
+func asked(ctx context.Context, key *string, command domain.Command) (id string, c streams.Command) {
+	call := callOf(ctx)
+	id = or(key, "")
+	if key == nil {
+		id = uuid.NewString()
 	}
-	key := values[0]
-	if len(values) > 1 || key == "" || len(key) > maxKey {
-		return "", invalid(wrong{Pointer: HeaderIdempotencyKey, Detail: "one key of 1 to 200 characters"})
-	}
-	for _, r := range key {
-		if r < ' ' || r > '~' {
-			return "", invalid(wrong{Pointer: HeaderIdempotencyKey, Detail: "printable ASCII characters only"})
-		}
-	}
-	return key, nil
-}
-
-// asked is a command under the caller's request id. The fingerprint covers method, path and body as they came.
-func asked(c echo.Context, key string, body []byte, command domain.Command) streams.Command {
-	p := principal(c)
-	request := bytes.Join([][]byte{[]byte(c.Request().Method), []byte(c.Request().URL.Path), body}, []byte("\n"))
-	return streams.Command{
-		Scope: p.Scope, ID: streams.CommandID(p.Scope, key), Minted: c.Request().Header.Get(HeaderIdempotencyKey) == "",
+	who, r := call.who(), call.request()
+	request := bytes.Join([][]byte{[]byte(r.Method), []byte(r.URL.Path), call.body}, []byte("\n"))
+	return id, streams.Command{
+		Scope: who.Scope, ID: streams.CommandID(who.Scope, id), Minted: key == nil,
 		Request: request, Body: command,
-		Actor: domain.Actor{Kind: domain.ActorUser, ID: p.UserID},
+		Actor: domain.Actor{Kind: domain.ActorUser, ID: who.UserID},
 	}
 }
 
 // ask sends a command and says in the headers where the answer stands.
-func (s *server) ask(c echo.Context, command streams.Command) (streams.Answer, error) {
-	answer, err := s.Asker.Ask(c.Request().Context(), command)
+func (s *server) ask(ctx context.Context, command streams.Command) (streams.Answer, error) {
+	call := callOf(ctx)
+	answer, err := s.Asker.Ask(ctx, command)
 	var rejection *domain.Rejection
 	switch {
 	case err == nil:
-		setPosition(c, answer.Position)
+		call.header().Set(HeaderPosition, answer.Position.String())
 		if answer.Repeated {
-			c.Response().Header().Set(headerIdempotencyReplayed, "true")
+			call.header().Set(headerIdempotencyReplayed, "true")
 		}
 		return answer, nil
-	case errors.As(err, &rejection), known(err), c.Request().Context().Err() != nil:
+	case errors.As(err, &rejection), known(err), ctx.Err() != nil:
 		return answer, err
 	}
 	// The log or the vault can't be reached. Nothing was sent.
-	s.Log.ErrorContext(c.Request().Context(), "a command could not be sent", "error", err, "command_id", command.ID, "trace_id", traceID(c))
+	s.Log.ErrorContext(ctx, "a command could not be sent", "error", err, "command_id", command.ID, "trace_id", call.traceID())
 	return answer, &problem{Code: "unavailable", Detail: "the command could not be sent; nothing was done", retryAfter: 2 * time.Second}
 }
 

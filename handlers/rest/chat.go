@@ -8,37 +8,17 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
-
-	"github.com/labstack/echo/v4"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/thread"
 	"github.com/cairnhq/cairn/handlers/live"
+	"github.com/cairnhq/cairn/handlers/rest/contract"
 	"github.com/cairnhq/cairn/projections"
 	"github.com/cairnhq/cairn/projections/runs"
 	"github.com/cairnhq/cairn/streams"
 )
 
-const (
-	maxMessage = 1 << 20 // bytes, message and history together
-	embedAgain = 5 * time.Second
-)
-
-type chatBody struct {
-	Message   string      `json:"message"`
-	SessionID *string     `json:"session_id"`
-	History   *[]saidBody `json:"conversation_history"`
-	ProjectID *string     `json:"project_id"`
-	OnBusy    *string     `json:"on_busy"`
-	DeviceID  *string     `json:"device_id"`
-	Timezone  *string     `json:"timezone"`
-}
-
-type saidBody struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
-}
+const maxMessage = 1 << 20 // bytes, message and history together
 
 // posted is a message that was accepted, and how to follow its run.
 type posted struct {
@@ -58,58 +38,45 @@ type chatView struct {
 	Metadata  map[string]string `json:"metadata,omitempty"`
 }
 
-// chat posts a message and answers with the run's answer: as JSON, or as it comes (text/event-stream). The
+// Chat posts a message and answers with the run's answer: as JSON, or as it comes (text/event-stream). The
 // same request under the same Idempotency-Key is told again, or on.
-func (s *server) chat(c echo.Context) error {
-	if err := bare(c); err != nil {
-		return err
-	}
-	var body chatBody
-	raw, err := read(c, chatLimit, &body)
+func (s *server) Chat(ctx context.Context, r contract.ChatRequestObject) (contract.ChatResponseObject, error) {
+	key, command := asked(ctx, r.Params.IdempotencyKey, nil)
+	post, err := s.message(ctx, command, *r.Body)
 	if err != nil {
-		return err
-	}
-	key, err := requestID(c)
-	if err != nil {
-		return err
-	}
-	command := asked(c, key, raw, nil)
-	post, err := s.message(c.Request().Context(), command, body)
-	if err != nil {
-		return err
+		return nil, err
 	}
 	command.Body = post
-	answer, err := s.ask(c, command)
+	answer, err := s.ask(ctx, command)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p := posted{RequestID: key, SessionID: post.Thread, RunID: post.RunID, answer: answer,
 		from: live.FollowFrom{After: live.AfterPost(version(answer, post.Target())), Channel: thread.HTTP}}
-	c.Response().Header().Set(echo.HeaderLocation, "/api/v1/runs/"+url.PathEscape(p.RunID))
-	if accepts(c, "text/event-stream") {
-		return s.streamChat(c, p)
+	call := callOf(ctx)
+	call.header().Set("Location", "/api/v1/runs/"+url.PathEscape(p.RunID))
+	if accepts(call.request(), "text/event-stream") {
+		return told{ctx, s, p}, nil
 	}
-	return s.answerChat(c, p)
+	return s.answerChat(ctx, p)
 }
 
-// message makes the command's content of a body, or says everything that is wrong with it.
-func (s *server) message(ctx context.Context, command streams.Command, body chatBody) (thread.PostMessage, error) {
+// message makes the command's content of a body, or says what is wrong with it that its shape does not show.
+func (s *server) message(ctx context.Context, command streams.Command, body contract.ChatMessage) (thread.PostMessage, error) {
 	post := thread.PostMessage{
 		RunID: streams.Derive(command.ID, "run"), Channel: thread.HTTP, New: body.SessionID == nil,
-		OnBusy: thread.OnBusy(value(body.OnBusy)), DeviceID: value(body.DeviceID), Timezone: value(body.Timezone),
-		Content: thread.Content{Text: body.Message, ProjectID: value(body.ProjectID)},
+		OnBusy: thread.OnBusy(or(body.OnBusy, "")), DeviceID: or(body.DeviceID, ""), Timezone: or(body.Timezone, ""),
+		Content: thread.Content{Text: body.Message, ProjectID: or(body.ProjectID, "")},
 	}
-	post.Thread = cmp.Or(value(body.SessionID), streams.Derive(command.ID, "thread"))
-	if errs := body.wrong(); len(errs) > 0 {
-		return post, invalid(errs...)
+	post.Thread = cmp.Or(or(body.SessionID, ""), streams.Derive(command.ID, "thread"))
+	if strings.TrimSpace(body.Message) == "" {
+		return post, invalid(wrong{Pointer: "/message", Detail: "is empty"})
 	}
 	size := len(body.Message) + len(post.Content.ProjectID)
-	if body.History != nil {
-		for _, line := range *body.History {
-			size += len(line.Content)
-			if post.New { // in a thread that exists its own timeline counts
-				post.Content.History = append(post.Content.History, thread.Said(line))
-			}
+	for _, line := range or(body.ConversationHistory, nil) {
+		size += len(line.Content)
+		if post.New { // in a thread that exists its own timeline counts
+			post.Content.History = append(post.Content.History, thread.Said{Role: line.Role, Content: line.Content})
 		}
 	}
 	if size > maxMessage {
@@ -119,35 +86,6 @@ func (s *server) message(ctx context.Context, command streams.Command, body chat
 		return post, fail("not_found", "there is no such thread")
 	}
 	return post, s.bind(ctx, command.Scope, &post)
-}
-
-func (b chatBody) wrong() []wrong {
-	var errs []wrong
-	say := func(pointer, detail string) { errs = append(errs, wrong{Pointer: pointer, Detail: detail}) }
-	if strings.TrimSpace(b.Message) == "" {
-		say("/message", "is empty")
-	}
-	if b.SessionID != nil && *b.SessionID == "" {
-		say("/session_id", "is empty; leave it out for a new thread")
-	}
-	switch thread.OnBusy(value(b.OnBusy)) {
-	case "", thread.Queue, thread.Refuse, thread.Interrupt:
-	default:
-		say("/on_busy", "is queue, refuse or interrupt")
-	}
-	if b.History != nil {
-		for i, line := range *b.History {
-			if line.Role != "user" && line.Role != "assistant" {
-				say(fmt.Sprintf("/conversation_history/%d/role", i), "is user or assistant")
-			}
-		}
-	}
-	if b.Timezone != nil {
-		if _, err := time.LoadLocation(*b.Timezone); err != nil || *b.Timezone == "" || *b.Timezone == "Local" {
-			say("/timezone", "is no IANA time zone")
-		}
-	}
-	return errs
 }
 
 // bind chooses the device that tool calls go to: the one named, which must be the caller's, else the one
@@ -179,43 +117,44 @@ func (s *server) bind(ctx context.Context, scope domain.Scope, post *thread.Post
 }
 
 // answerChat waits for the run's end. One that takes longer is accepted, and found at its Location.
-func (s *server) answerChat(c echo.Context, p posted) error {
-	scope := principal(c).Scope
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.Limits.ChatWait)
+func (s *server) answerChat(ctx context.Context, p posted) (contract.ChatResponseObject, error) {
+	scope := callOf(ctx).scope()
+	short, cancel := context.WithTimeout(ctx, s.Limits.ChatWait)
 	defer cancel()
 	view := chatView{posted: p, Status: "running", Mutations: []thread.Mutation{}}
 	var end *live.Output
-	for o := range s.Gateway.Follow(ctx, scope, p.SessionID, p.RunID, p.from) {
+	for o := range s.Gateway.Follow(short, scope, p.SessionID, p.RunID, p.from) {
 		if o.Kind == live.OutputEnd {
 			end = &o
 		}
 	}
-	if err := c.Request().Context().Err(); err != nil {
-		return err
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	if end == nil {
-		return s.json(c, http.StatusAccepted, view)
+		return reply{http.StatusAccepted, view}, nil
 	}
-	s.settle(c, p, end.Version, &view)
+	s.settle(ctx, p, end.Version, &view)
 	if end.Error != nil {
 		failed := &problem{Code: "run_failed", Detail: end.Error.Message, RunID: p.RunID, SessionID: p.SessionID}
 		if end.Error.Code == "cancelled" {
 			failed.Code = "run_cancelled"
 		}
-		return failed
+		return nil, failed
 	}
 	view.Status, view.Response = string(runs.Completed), end.Text
 	if end.Mutations != nil {
 		view.Mutations = end.Mutations
 	}
-	return s.json(c, http.StatusOK, view)
+	return reply{http.StatusOK, view}, nil
 }
 
 // settle waits a moment until the read models have the run's end, so that the answer's Position covers it
 // and whoever reads next sees it; and takes from the record who answered. Without it the answer is as true.
-func (s *server) settle(c echo.Context, p posted, version uint64, view *chatView) {
-	scope := principal(c).Scope
-	ctx, cancel := context.WithTimeout(c.Request().Context(), projections.Patience)
+func (s *server) settle(ctx context.Context, p posted, version uint64, view *chatView) {
+	call := callOf(ctx)
+	scope := call.scope()
+	ctx, cancel := context.WithTimeout(ctx, projections.Patience)
 	defer cancel()
 	for {
 		changed := s.Waiter.Changed(modelEvents)
@@ -225,7 +164,7 @@ func (s *server) settle(c echo.Context, p posted, version uint64, view *chatView
 		}
 		if len(rows) == 1 {
 			at := streams.Position{Scope: scope, Position: rows[0].Position, Era: rows[0].Era, Partition: rows[0].Place.Partition, Offset: rows[0].Place.Offset}
-			setPosition(c, at)
+			call.header().Set(HeaderPosition, at.String())
 			if s.Waiter.Wait(ctx, at, modelRuns) != nil {
 				return
 			}
@@ -244,11 +183,4 @@ func (s *server) settle(c echo.Context, p posted, version uint64, view *chatView
 
 func threadKey(scope domain.Scope, thread string) streams.StreamKey {
 	return streams.StreamKey{Scope: scope, Stream: domain.NewStream("thread", thread)}
-}
-
-func value(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
 }

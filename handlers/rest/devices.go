@@ -2,77 +2,53 @@ package rest
 
 import (
 	"context"
-	"net/http"
-	"time"
-
-	"github.com/labstack/echo/v4"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/device"
+	"github.com/cairnhq/cairn/handlers/rest/contract"
 	"github.com/cairnhq/cairn/projections/devices"
 	"github.com/cairnhq/cairn/projections/work"
 	"github.com/cairnhq/cairn/streams"
 )
 
-type deviceView struct {
-	ID           string     `json:"id"`
-	Name         *string    `json:"name"`
-	Protocol     int        `json:"protocol"`
-	Timezone     string     `json:"timezone,omitempty"`
-	Journal      bool       `json:"journal"`
-	Batch        bool       `json:"batch"`
-	Online       bool       `json:"online"`
-	LastSeenAt   *time.Time `json:"last_seen_at"`
-	IntroducedAt time.Time  `json:"introduced_at"`
-	UpdatedAt    time.Time  `json:"updated_at"`
-	Version      uint64     `json:"version"`
-}
-
-func (s *server) listDevices(c echo.Context) error {
-	q, err := parameters(c)
-	if err != nil {
-		return err
+// ListDevices lists the caller's devices.
+func (s *server) ListDevices(ctx context.Context, r contract.ListDevicesRequestObject) (contract.ListDevicesResponseObject, error) {
+	if err := s.await(ctx, r.Params.MinPosition, modelDevices, modelEvents); err != nil {
+		return nil, err
 	}
-	if err := q.err(); err != nil {
-		return err
-	}
-	if err := s.await(c, q, modelDevices, modelEvents); err != nil {
-		return err
-	}
-	ctx, scope := c.Request().Context(), principal(c).Scope
+	scope := callOf(ctx).scope()
 	found, err := s.Devices.List(ctx, scope)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	views, err := s.viewDevices(ctx, scope, found)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return paged(s, c, views, "")
+	return contract.ListDevices200JSONResponse{Body: contract.DevicePage{Data: views}}, nil
 }
 
-func (s *server) getDevice(c echo.Context) error {
-	q, name, err := single(c, "device")
-	if err != nil {
-		return err
+// GetDevice answers one of them. It has no ETag: whether it is online is no part of its version.
+func (s *server) GetDevice(ctx context.Context, r contract.GetDeviceRequestObject) (contract.GetDeviceResponseObject, error) {
+	if err := nameable(r.Device); err != nil {
+		return nil, err
 	}
-	if err := s.await(c, q, modelDevices, modelEvents); err != nil {
-		return err
+	if err := s.await(ctx, r.Params.MinPosition, modelDevices, modelEvents); err != nil {
+		return nil, err
 	}
-	ctx, scope := c.Request().Context(), principal(c).Scope
-	found, err := s.Devices.Get(ctx, scope, name)
+	scope := callOf(ctx).scope()
+	found, err := s.Devices.Get(ctx, scope, r.Device)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	views, err := s.viewDevices(ctx, scope, []devices.Device{found})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	// No ETag: whether it is online is no part of its version.
-	return s.json(c, http.StatusOK, views[0])
+	return contract.GetDevice200JSONResponse{Body: views[0]}, nil
 }
 
-func (s *server) viewDevices(ctx context.Context, scope domain.Scope, found []devices.Device) ([]deviceView, error) {
+func (s *server) viewDevices(ctx context.Context, scope domain.Scope, found []devices.Device) ([]contract.Device, error) {
 	presence, err := s.Work.Presence(ctx, scope)
 	if err != nil {
 		return nil, err
@@ -81,9 +57,9 @@ func (s *server) viewDevices(ctx context.Context, scope domain.Scope, found []de
 	for _, p := range presence {
 		last[p.Device] = p
 	}
-	views := make([]deviceView, len(found))
+	views := make([]contract.Device, len(found))
 	for i, d := range found {
-		views[i] = deviceView{ID: d.ID, Protocol: d.Protocol, Timezone: d.Timezone, Journal: d.Journal, Batch: d.Batch,
+		views[i] = contract.Device{ID: d.ID, Protocol: d.Protocol, Timezone: some(d.Timezone), Journal: d.Journal, Batch: d.Batch,
 			IntroducedAt: d.IntroducedAt, UpdatedAt: d.UpdatedAt, Version: d.Version}
 		if p, ok := last[d.ID]; ok {
 			seen := p.SeenAt.UTC()

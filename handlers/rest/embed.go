@@ -1,42 +1,33 @@
 package rest
 
 import (
-	"net/http"
+	"context"
 	"strings"
+	"time"
 
-	"github.com/labstack/echo/v4"
+	"github.com/cairnhq/cairn/handlers/rest/contract"
 )
 
-const maxEmbedded = 64 << 10 // bytes of text
+const (
+	maxEmbedded = 64 << 10 // bytes of text
+	embedAgain  = 5 * time.Second
+)
 
-type embedBody struct {
-	Text string `json:"text"`
-}
-
-// embed makes a vector of a text.
-func (s *server) embed(c echo.Context) error {
-	if err := bare(c); err != nil {
-		return err
+// Embed makes a vector of a text.
+func (s *server) Embed(ctx context.Context, r contract.EmbedRequestObject) (contract.EmbedResponseObject, error) {
+	if strings.TrimSpace(r.Body.Text) == "" {
+		return nil, invalid(wrong{Pointer: "/text", Detail: "is empty"})
 	}
-	var body embedBody
-	if _, err := read(c, 8*maxEmbedded, &body); err != nil {
-		return err
+	if len(r.Body.Text) > maxEmbedded {
+		return nil, fail("too_large", "text may have at most 65536 bytes")
 	}
-	if strings.TrimSpace(body.Text) == "" {
-		return invalid(wrong{Pointer: "/text", Detail: "is empty"})
-	}
-	if len(body.Text) > maxEmbedded {
-		return fail("too_large", "text may have at most 65536 bytes")
-	}
-	vector, err := s.Embedder.Embed(c.Request().Context(), body.Text)
+	vector, err := s.Embedder.Embed(ctx, r.Body.Text)
 	if err != nil {
-		if c.Request().Context().Err() != nil {
-			return err
+		if ctx.Err() != nil {
+			return nil, err
 		}
-		s.Log.WarnContext(c.Request().Context(), "embedding failed", "error", err, "trace_id", traceID(c))
-		return &problem{Code: "unavailable", Detail: "the embedding model can't be reached", retryAfter: embedAgain}
+		s.Log.WarnContext(ctx, "embedding failed", "error", err, "trace_id", callOf(ctx).traceID())
+		return nil, &problem{Code: "unavailable", Detail: "the embedding model can't be reached", retryAfter: embedAgain}
 	}
-	return s.json(c, http.StatusOK, struct {
-		Vector []float32 `json:"vector"`
-	}{vector})
+	return contract.Embed200JSONResponse{Body: contract.Embedding{Vector: vector}}, nil
 }

@@ -1,44 +1,42 @@
 package rest
 
 import (
-	"net/http"
+	"context"
 
-	"github.com/labstack/echo/v4"
+	"github.com/cairnhq/cairn/handlers/rest/contract"
 )
 
-// healthz says that the process answers.
-func (s *server) healthz(c echo.Context) error {
-	return c.String(http.StatusOK, "ok\n")
+// Healthz says that the process answers.
+func (s *server) Healthz(context.Context, contract.HealthzRequestObject) (contract.HealthzResponseObject, error) {
+	return contract.Healthz200TextResponse("ok\n"), nil
 }
 
-type checkView struct {
-	Name   string `json:"name"`
-	Ready  bool   `json:"ready"`
-	Detail string `json:"detail,omitempty"`
-}
-
-// readyz says whether the process can do its work; with verbose also what it looked at. It needs no token
+// Readyz says whether the process can do its work; with verbose also what it looked at. It needs no token
 // and says nothing of anybody's data.
-func (s *server) readyz(c echo.Context) error {
-	answer := struct {
-		Ready  bool        `json:"ready"`
-		Checks []checkView `json:"checks,omitempty"`
-	}{Ready: true}
-	_, verbose := c.QueryParams()["verbose"]
-	for _, check := range s.Readiness(c.Request().Context()) {
-		v := checkView{Name: check.Name, Ready: check.Err == nil, Detail: check.Detail}
+func (s *server) Readyz(ctx context.Context, r contract.ReadyzRequestObject) (contract.ReadyzResponseObject, error) {
+	answer := contract.Readiness{Ready: true}
+	var views []contract.Check
+	for _, check := range s.Readiness(ctx) {
+		v := contract.Check{Name: check.Name, Ready: check.Err == nil, Detail: some(check.Detail)}
 		if check.Err != nil {
-			answer.Ready = false
-			v.Detail = check.Err.Error()
+			answer.Ready, v.Detail = false, some(check.Err.Error())
 		}
-		if verbose {
-			answer.Checks = append(answer.Checks, v)
-		}
+		views = append(views, v)
 	}
-	status := http.StatusOK
+	if r.Params.Verbose != nil && len(views) > 0 {
+		answer.Checks = &views
+	}
 	if !answer.Ready {
-		status = http.StatusServiceUnavailable
-		c.Response().Header().Set(echo.HeaderRetryAfter, "1")
+		return contract.Readyz503JSONResponse{Body: answer, Headers: contract.Readyz503ResponseHeaders{RetryAfter: some(1)}}, nil
 	}
-	return s.json(c, status, answer)
+	return contract.Readyz200JSONResponse(answer), nil
+}
+
+// GetProblem serves what each code means at the URL that is its type.
+func (s *server) GetProblem(_ context.Context, r contract.GetProblemRequestObject) (contract.GetProblemResponseObject, error) {
+	k, ok := s.kinds[r.Code]
+	if !ok {
+		return nil, fail("not_found", "there is no such problem")
+	}
+	return contract.GetProblem200JSONResponse{Code: k.Code, Status: k.Status, Title: k.Title, About: k.About}, nil
 }

@@ -1,13 +1,10 @@
 package rest
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"regexp"
 	"strings"
 	"time"
@@ -146,34 +143,21 @@ func (s *server) readWithin(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// json answers with a value, characters as they are.
-func (s *server) json(c echo.Context, status int, v any) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return fmt.Errorf("rest: encode an answer: %w", err)
-	}
-	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
-	return c.Blob(status, echo.MIMEApplicationJSON, b.Bytes())
+// tag is a version as an ETag.
+func tag(version uint64) string { return fmt.Sprintf("%q", fmt.Sprintf("v%d", version)) }
+
+// fresh sets the answer's ETag, and reports whether the caller has that version already.
+func (c *call) fresh(version uint64, ifNoneMatch *string) bool {
+	c.header().Set("ETag", tag(version))
+	return ifNoneMatch != nil && listed(*ifNoneMatch, tag(version))
 }
 
-// etag answers 304 where the caller has that version; done says that it did.
-func etag(c echo.Context, version uint64) (done bool, err error) {
-	tag := fmt.Sprintf("%q", fmt.Sprintf("v%d", version))
-	c.Response().Header().Set("ETag", tag)
-	if c.Request().Method != http.MethodGet || !listed(c.Request().Header.Get("If-None-Match"), tag) {
-		return false, nil
-	}
-	return true, c.NoContent(http.StatusNotModified)
-}
-
-// ifMatch refuses a write that was meant for another version. Without the header every version will do.
-func ifMatch(c echo.Context, version uint64) error {
-	want := c.Request().Header.Get("If-Match")
-	if want == "" || listed(want, fmt.Sprintf("%q", fmt.Sprintf("v%d", version))) {
+// matches refuses a write that was meant for another version. Without the header every version will do.
+func (c *call) matches(version uint64, ifMatch string) error {
+	if listed(ifMatch, tag(version)) {
 		return nil
 	}
+	c.header().Set("ETag", tag(version))
 	return fail("precondition_failed", fmt.Sprintf("the newest version is %d", version))
 }
 

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/cairnhq/cairn/projections"
 	"github.com/cairnhq/cairn/streams"
 )
@@ -19,15 +17,15 @@ const glance = 100 * time.Millisecond
 
 // await waits until the models have the request's min_position, and sets the answer's Position: one that
 // the models have already when they are read afterwards, and so a safe "after" for a subscription.
-func (s *server) await(c echo.Context, q *query, models ...string) error {
-	ctx, scope := c.Request().Context(), principal(c).Scope
-	at := streams.Position{Scope: scope}
-	if text, ok := q.values["min_position"]; ok {
-		p, err := streams.ParsePosition(text)
+func (s *server) await(ctx context.Context, minimum *string, models ...string) error {
+	call := callOf(ctx)
+	at := streams.Position{Scope: call.scope()}
+	if minimum != nil {
+		p, err := streams.ParsePosition(*minimum)
 		if err != nil {
 			return fail("malformed_position", "min_position is not a text that a Position header carried")
 		}
-		if p.Scope != scope {
+		if p.Scope != at.Scope {
 			return fail("foreign_position", "min_position belongs to another scope")
 		}
 		if err := s.Waiter.Wait(ctx, p, models...); err != nil {
@@ -35,7 +33,7 @@ func (s *server) await(c echo.Context, q *query, models ...string) error {
 		}
 		at = p
 	}
-	head, err := s.Events.Head(ctx, scope)
+	head, err := s.Events.Head(ctx, at.Scope)
 	if err != nil {
 		return err
 	}
@@ -47,7 +45,7 @@ func (s *server) await(c echo.Context, q *query, models ...string) error {
 			at = head
 		}
 	}
-	setPosition(c, at)
+	call.header().Set(HeaderPosition, at.String())
 	return nil
 }
 
@@ -77,8 +75,4 @@ func (s *server) notThere(ctx context.Context, want streams.Position, err error)
 		p.Position, p.Numbers["reached_position"] = head.String(), int64(head.Position)
 	}
 	return p
-}
-
-func setPosition(c echo.Context, p streams.Position) {
-	c.Response().Header().Set(HeaderPosition, p.String())
 }

@@ -157,12 +157,3 @@ func (s *server) writeProblem(c echo.Context, p problem) {
 		s.Log.DebugContext(c.Request().Context(), "a problem was not written", "error", err)
 	}
 }
-
-// problemTypes serves what each code means at the URL that is its type.
-func (s *server) problemTypes(c echo.Context) error {
-	k, ok := s.kinds[c.Param("code")]
-	if !ok {
-		return fail("not_found", "there is no such problem")
-	}
-	return s.json(c, http.StatusOK, k)
-}

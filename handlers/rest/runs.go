@@ -8,12 +8,10 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
-
-	"github.com/labstack/echo/v4"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/thread"
+	"github.com/cairnhq/cairn/handlers/rest/contract"
 	"github.com/cairnhq/cairn/projections/runs"
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/codec"
@@ -48,33 +46,31 @@ type callView struct {
 	Text      string          `json:"text,omitempty"`
 }
 
-func (s *server) getRun(c echo.Context) error {
-	q, name, err := single(c, "run")
+// GetRun answers a run's whole record.
+func (s *server) GetRun(ctx context.Context, r contract.GetRunRequestObject) (contract.GetRunResponseObject, error) {
+	if err := nameable(r.Run); err != nil {
+		return nil, err
+	}
+	if err := s.await(ctx, r.Params.MinPosition, modelRuns, modelEvents); err != nil {
+		return nil, err
+	}
+	call := callOf(ctx)
+	run, err := s.Runs.Get(ctx, call.scope(), r.Run)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := s.await(c, q, modelRuns, modelEvents); err != nil {
-		return err
-	}
-	ctx, scope := c.Request().Context(), principal(c).Scope
-	run, err := s.Runs.Get(ctx, scope, name)
+	events, err := s.Events.Run(ctx, call.scope(), r.Run)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	events, err := s.Events.Run(ctx, scope, name)
+	if n := len(events); n > 0 && call.fresh(events[n-1].Version, r.Params.IfNoneMatch) {
+		return contract.GetRun304Response{}, nil
+	}
+	v, err := s.viewRun(ctx, call.scope(), run, events)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if n := len(events); n > 0 {
-		if done, err := etag(c, events[n-1].Version); done {
-			return err
-		}
-	}
-	v, err := s.viewRun(ctx, scope, run, events)
-	if err != nil {
-		return err
-	}
-	return s.json(c, http.StatusOK, v)
+	return reply{http.StatusOK, v}, nil
 }
 
 func (s *server) viewRun(ctx context.Context, scope domain.Scope, run runs.Run, events []streams.Recorded) (runView, error) {
@@ -131,58 +127,54 @@ func (s *server) viewRun(ctx context.Context, scope domain.Scope, run runs.Run, 
 	return v, nil
 }
 
-// listRuns lists a thread's runs, the newest first, without content.
-func (s *server) listRuns(c echo.Context) error {
-	q, err := parameters(c, "limit", "cursor")
-	if err != nil {
-		return err
+// ListThreadRuns lists a thread's runs, the newest first, without content.
+func (s *server) ListThreadRuns(ctx context.Context, r contract.ListThreadRunsRequestObject) (contract.ListThreadRunsResponseObject, error) {
+	before := uint64(0)
+	if r.Params.Cursor != nil {
+		var err error
+		if before, err = strconv.ParseUint(*r.Params.Cursor, 10, 63); err != nil {
+			return nil, invalid(wrong{Pointer: "cursor", Detail: notGivenOut})
+		}
 	}
-	limit, before := q.limit(50, 200), q.number("cursor", 0)
-	if err := q.err(); err != nil {
-		return err
-	}
-	t, err := s.own(c, q, modelRuns)
+	t, err := s.own(ctx, r.Thread, r.Params.MinPosition, modelRuns)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	found, err := s.Runs.ByThread(c.Request().Context(), t.Scope, t.ID, before, limit+1)
+	limit := or(r.Params.Limit, defaultLimit)
+	found, err := s.Runs.ByThread(ctx, t.Scope, t.ID, before, limit+1)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	next := ""
 	if len(found) > limit {
 		found = found[:limit]
 		next = strconv.FormatUint(found[limit-1].MessageVersion, 10)
 	}
-	return paged(s, c, found, next)
+	if found == nil {
+		found = []runs.Run{}
+	}
+	return reply{http.StatusOK, page[runs.Run]{found, callOf(ctx).next(next)}}, nil
 }
 
-// cancelRun ends a run that is active or waits.
-func (s *server) cancelRun(c echo.Context) error {
-	q, name, err := single(c, "run")
+// CancelRun ends a run that is active or waits.
+func (s *server) CancelRun(ctx context.Context, r contract.CancelRunRequestObject) (contract.CancelRunResponseObject, error) {
+	if err := nameable(r.Run); err != nil {
+		return nil, err
+	}
+	if err := s.await(ctx, r.Params.MinPosition, modelRuns); err != nil {
+		return nil, err
+	}
+	call := callOf(ctx)
+	run, err := s.Runs.Get(ctx, call.scope(), r.Run)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	key, err := requestID(c)
+	_, command := asked(ctx, r.Params.IdempotencyKey, thread.Cancel{On: thread.On{Thread: run.Thread}, RunID: r.Run})
+	answer, err := s.ask(ctx, command)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := s.await(c, q, modelRuns); err != nil {
-		return err
-	}
-	run, err := s.Runs.Get(c.Request().Context(), principal(c).Scope, name)
-	if err != nil {
-		return err
-	}
-	answer, err := s.ask(c, asked(c, key, nil, thread.Cancel{On: thread.On{Thread: run.Thread}, RunID: name}))
-	if err != nil {
-		return err
-	}
-	c.Response().Header().Set(echo.HeaderLocation, "/api/v1/runs/"+url.PathEscape(name))
-	return s.json(c, http.StatusOK, struct {
-		RunID     string    `json:"run_id"`
-		SessionID string    `json:"session_id"`
-		Status    string    `json:"status"`
-		At        time.Time `json:"at"`
-	}{name, run.Thread, string(runs.Cancelled), answer.DecidedAt.UTC()})
+	call.header().Set("Location", "/api/v1/runs/"+url.PathEscape(r.Run))
+	return contract.CancelRun200JSONResponse{Body: contract.CancelledRun{RunID: r.Run, SessionID: run.Thread, Status: string(runs.Cancelled),
+		At: answer.DecidedAt.UTC()}}, nil
 }

@@ -117,7 +117,9 @@ func New(c Config) (http.Handler, error) {
 	// The address of the connection; a proxy in front must be trusted explicitly before its word counts.
 	e.IPExtractor = echo.ExtractIPDirect()
 	e.Use(s.identify, s.access, middleware.RecoverWithConfig(middleware.RecoverConfig{DisablePrintStack: true, LogErrorFunc: s.panicked}))
-	s.routes(e)
+	if err := s.routes(e); err != nil {
+		return nil, err
+	}
 	return e, nil
 }
 
@@ -134,60 +136,4 @@ func (c Config) validate() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func (s *server) routes(e *echo.Echo) {
-	e.GET("/healthz", s.healthz)
-	e.GET("/readyz", s.readyz)
-	e.GET("/problems/:code", s.problemTypes)
-
-	// Middleware stands at each route, not at groups: a group answers 404 where a method is missing.
-	for _, r := range []struct {
-		method, path string
-		handle       echo.HandlerFunc
-		before       []echo.MiddlewareFunc
-	}{
-		{http.MethodPost, "/accounts", s.register, s.anybody()},
-		{http.MethodPost, "/sessions", s.login, s.anybody()},
-		{http.MethodPost, "/sessions/refresh", s.refresh, s.anybody()},
-		{http.MethodDelete, "/sessions", s.logout, s.anybody()},
-
-		{http.MethodGet, "/me", s.me, s.owner()},
-		{http.MethodGet, "/threads", s.listThreads, s.owner()},
-		{http.MethodGet, "/threads/:thread", s.getThread, s.owner()},
-		{http.MethodGet, "/threads/:thread/timeline", s.timeline, s.owner()},
-		{http.MethodGet, "/threads/:thread/head", s.threadHead, s.owner()},
-		{http.MethodGet, "/threads/:thread/last", s.lastItem, s.owner()},
-		{http.MethodGet, "/threads/:thread/last-message", s.lastMessage, s.owner()},
-		{http.MethodGet, "/threads/:thread/runs", s.listRuns, s.owner()},
-		{http.MethodGet, "/requests/:request", s.getRequest, s.owner()},
-		{http.MethodGet, "/runs/:run", s.getRun, s.owner()},
-		{http.MethodGet, "/devices", s.listDevices, s.owner()},
-		{http.MethodGet, "/devices/:device", s.getDevice, s.owner()},
-		{http.MethodGet, "/events", s.scopeEvents, s.owner()},
-		{http.MethodGet, "/effects", s.openEffects, s.owner()},
-
-		{http.MethodDelete, "/me", s.erase, s.commander()},
-		{http.MethodPost, "/ws/tickets", s.ticket, s.commander()},
-		{http.MethodPost, "/threads", s.createThread, s.commander()},
-		{http.MethodPatch, "/threads/:thread", s.renameThread, s.commander()},
-		{http.MethodPost, "/runs/:run/cancel", s.cancelRun, s.commander()},
-		{http.MethodPost, "/chat", s.chat, s.commander()},
-		{http.MethodPost, "/storage/vectors/embed", s.embed, s.commander()},
-	} {
-		e.Add(r.method, "/api/v1"+r.path, r.handle, r.before...)
-	}
-}
-
-// anybody may come without a token, as often as their address may.
-func (s *server) anybody() []echo.MiddlewareFunc { return []echo.MiddlewareFunc{s.limitSessions} }
-
-// owner is who has a token; everything is answered by its scope.
-func (s *server) owner() []echo.MiddlewareFunc {
-	return []echo.MiddlewareFunc{s.authenticate, s.readWithin, s.unerased}
-}
-
-// commander has a token, and not too many wishes.
-func (s *server) commander() []echo.MiddlewareFunc {
-	return []echo.MiddlewareFunc{s.authenticate, s.limitCommands}
 }

@@ -1,81 +1,66 @@
 package rest
 
 import (
+	"context"
 	"errors"
 	"net/http"
 
-	"github.com/labstack/echo/v4"
-
+	"github.com/cairnhq/cairn/handlers/rest/contract"
 	"github.com/cairnhq/cairn/projections"
 	"github.com/cairnhq/cairn/streams"
 )
 
-// threadHead answers a thread's newest seq.
-func (s *server) threadHead(c echo.Context) error {
-	q, err := parameters(c)
+// GetThreadHead answers a thread's newest seq.
+func (s *server) GetThreadHead(ctx context.Context, r contract.GetThreadHeadRequestObject) (contract.GetThreadHeadResponseObject, error) {
+	_, w, err := s.history(ctx, r.Thread, r.Params.MinPosition)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := q.err(); err != nil {
-		return err
+	if callOf(ctx).fresh(w.Max, r.Params.IfNoneMatch) {
+		return contract.GetThreadHead304Response{}, nil
 	}
-	_, w, err := s.history(c, q)
-	if err != nil {
-		return err
-	}
-	if done, err := etag(c, w.Max); done {
-		return err
-	}
-	return s.json(c, http.StatusOK, window{w.Min, w.Max, w.Next})
+	return contract.GetThreadHead200JSONResponse{Body: contract.Window{MinSeq: w.Min, MaxSeq: w.Max, NextSeq: w.Next}}, nil
 }
 
-// lastItem answers the newest entry that a chat shows, null where there is none.
-func (s *server) lastItem(c echo.Context) error {
-	e, err := s.newest(c, func(entry) bool { return true })
-	if err != nil {
-		return err
-	}
-	return s.json(c, http.StatusOK, struct {
-		Entry *entry `json:"entry"`
-	}{e})
+type lastView struct {
+	Entry *entry `json:"entry"`
 }
 
-// lastMessage answers the newest assistant message as plain text, null where there is none.
-func (s *server) lastMessage(c echo.Context) error {
-	e, err := s.newest(c, func(e entry) bool { return e.Kind == kindAssistant })
+// GetLastEntry answers the newest entry that a chat shows, null where there is none.
+func (s *server) GetLastEntry(ctx context.Context, r contract.GetLastEntryRequestObject) (contract.GetLastEntryResponseObject, error) {
+	e, err := s.newest(ctx, r.Thread, r.Params.MinPosition, func(entry) bool { return true })
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var message struct {
-		Seq  *uint64 `json:"seq"`
-		At   *string `json:"at"`
-		Text *string `json:"text"`
+	return reply{http.StatusOK, lastView{e}}, nil
+}
+
+// GetLastMessage answers the newest assistant message as plain text, nulls where there is none.
+func (s *server) GetLastMessage(ctx context.Context, r contract.GetLastMessageRequestObject) (contract.GetLastMessageResponseObject, error) {
+	e, err := s.newest(ctx, r.Thread, r.Params.MinPosition, func(e entry) bool { return e.Kind == kindAssistant })
+	if err != nil {
+		return nil, err
 	}
+	var message contract.LastMessage
 	if e != nil {
 		if item, ok := e.Item.(assistantItem); ok {
 			text := plain(item.Text)
 			message.Seq, message.At, message.Text = &e.Seq, &e.At, &text
 		}
 	}
-	return s.json(c, http.StatusOK, message)
+	return contract.GetLastMessage200JSONResponse{Body: message}, nil
 }
 
 // newest finds the newest entry that a chat shows and that is wanted.
-func (s *server) newest(c echo.Context, wanted func(entry) bool) (*entry, error) {
-	q, err := parameters(c)
-	if err != nil {
-		return nil, err
-	}
-	if err := q.err(); err != nil {
-		return nil, err
-	}
+func (s *server) newest(ctx context.Context, name string, minimum *string, wanted func(entry) bool) (*entry, error) {
 	f := fetch{direction: "before", limit: 10}
-	if f.key, f.window, err = s.history(c, q); err != nil {
+	var err error
+	if f.key, f.window, err = s.history(ctx, name, minimum); err != nil {
 		return nil, err
 	}
 	f.seq = f.window.Next
 	for {
-		entries, more, err := s.collect(c.Request().Context(), f)
+		entries, more, err := s.collect(ctx, f)
 		if err != nil {
 			return nil, err
 		}
@@ -91,37 +76,22 @@ func (s *server) newest(c echo.Context, wanted func(entry) bool) (*entry, error)
 	}
 }
 
-// getRequest answers whether a message with that request id was committed: a client whose answer was lost
+// GetRequest answers whether a message with that request id was committed: a client whose answer was lost
 // learns what became of it.
-func (s *server) getRequest(c echo.Context) error {
-	q, err := parameters(c)
-	if err != nil {
-		return err
+func (s *server) GetRequest(ctx context.Context, r contract.GetRequestRequestObject) (contract.GetRequestResponseObject, error) {
+	if err := s.await(ctx, r.Params.MinPosition, modelRuns); err != nil {
+		return nil, err
 	}
-	if err := q.err(); err != nil {
-		return err
-	}
-	if err := s.await(c, q, modelRuns); err != nil {
-		return err
-	}
-	scope, request := principal(c).Scope, param(c, "request")
-	answer := requestView{RequestID: request}
-	run, err := s.Runs.Get(c.Request().Context(), scope, streams.Derive(streams.CommandID(scope, request), "run"))
+	scope := callOf(ctx).scope()
+	answer := contract.RequestState{RequestID: r.RequestID}
+	run, err := s.Runs.Get(ctx, scope, streams.Derive(streams.CommandID(scope, r.RequestID), "run"))
 	switch {
 	case errors.Is(err, projections.ErrNotFound):
 	case err != nil:
-		return err
+		return nil, err
 	default:
-		answer.Committed, answer.SessionID, answer.RunID, answer.Seq, answer.Status = true, run.Thread, run.ID, run.MessageVersion, string(run.Status)
+		answer.Committed, answer.SessionID, answer.RunID = true, some(run.Thread), some(run.ID)
+		answer.Seq, answer.Status = some(run.MessageVersion), some(string(run.Status))
 	}
-	return s.json(c, http.StatusOK, answer)
-}
-
-type requestView struct {
-	RequestID string `json:"request_id"`
-	Committed bool   `json:"committed"`
-	SessionID string `json:"session_id,omitempty"`
-	RunID     string `json:"run_id,omitempty"`
-	Seq       uint64 `json:"seq,omitempty"`
-	Status    string `json:"status,omitempty"`
+	return contract.GetRequest200JSONResponse{Body: answer}, nil
 }

@@ -17,8 +17,8 @@ import (
 )
 
 // accepts reports whether the caller asked for that media type by name.
-func accepts(c echo.Context, want string) bool {
-	for part := range strings.SplitSeq(c.Request().Header.Get(echo.HeaderAccept), ",") {
+func accepts(r *http.Request, want string) bool {
+	for part := range strings.SplitSeq(r.Header.Get(echo.HeaderAccept), ",") {
 		if kind, _, err := mime.ParseMediaType(part); err == nil && kind == want {
 			return true
 		}
@@ -26,19 +26,28 @@ func accepts(c echo.Context, want string) bool {
 	return false
 }
 
-// streamChat tells the run as Server-Sent Events: the frames of a v3 socket, the event's name their type.
-// They have no ids: who loses the stream sends the request again under its key, and is told from the start.
-func (s *server) streamChat(c echo.Context, p posted) error {
-	header := c.Response().Header()
+// told is a run told as Server-Sent Events: the frames of a v3 socket, the event's name their type. They
+// have no ids: who loses the stream sends the request again under its key, and is told from the start.
+type told struct {
+	ctx context.Context
+	s   *server
+	p   posted
+}
+
+// VisitChatResponse tells it.
+func (t told) VisitChatResponse(w http.ResponseWriter) error {
+	header := w.Header()
 	header.Set(echo.HeaderContentType, "text/event-stream")
-	header.Set(echo.HeaderCacheControl, "no-store")
 	header.Set("X-Accel-Buffering", "no")
-	c.Response().WriteHeader(http.StatusOK)
-	c.Response().Flush()
-	ctx, cancel := context.WithCancel(c.Request().Context())
+	w.WriteHeader(http.StatusOK)
+	out := http.NewResponseController(w)
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(t.ctx)
 	defer cancel()
-	outputs := s.Gateway.Follow(ctx, principal(c).Scope, p.SessionID, p.RunID, p.from)
-	ping := time.NewTicker(s.Limits.StreamingPing)
+	outputs := t.s.Gateway.Follow(ctx, callOf(ctx).scope(), t.p.SessionID, t.p.RunID, t.p.from)
+	ping := time.NewTicker(t.s.Limits.StreamingPing)
 	defer ping.Stop()
 	for {
 		var piece []byte
@@ -48,16 +57,18 @@ func (s *server) streamChat(c echo.Context, p posted) error {
 				return nil
 			}
 			var err error
-			if piece, err = p.event(o); err != nil {
+			if piece, err = t.p.event(o); err != nil {
 				return err
 			}
 		case <-ping.C:
 			piece = []byte(": ping\n\n")
 		}
-		if _, err := c.Response().Write(piece); err != nil {
+		if _, err := w.Write(piece); err != nil {
 			return nil // nobody is listening any more
 		}
-		c.Response().Flush()
+		if err := out.Flush(); err != nil {
+			return nil
+		}
 	}
 }
 

@@ -3,18 +3,12 @@ package rest
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
-	"time"
-	"unicode/utf8"
-
-	"github.com/labstack/echo/v4"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/thread"
+	"github.com/cairnhq/cairn/handlers/rest/contract"
 	"github.com/cairnhq/cairn/projections/devices"
 	"github.com/cairnhq/cairn/projections/events"
 	"github.com/cairnhq/cairn/projections/openeffects"
@@ -32,69 +26,44 @@ const (
 	modelEffects = openeffects.Name
 )
 
-const maxTitle = 200 // characters
+// defaultLimit is how long a page of a list is where the caller does not say.
+const defaultLimit = 50
 
-type threadView struct {
-	ID           string    `json:"id"`
-	Title        *string   `json:"title"`
-	CreatedAt    time.Time `json:"created_at"`
-	LastActivity time.Time `json:"last_activity"`
-	Messages     uint64    `json:"messages"`
-	ActiveRun    *string   `json:"active_run"`
-	Version      uint64    `json:"version"`
+// nameable says of a name that can't be one that nothing has it.
+func nameable(name string) error {
+	if !domain.NewStream("x", name).Valid() {
+		return fail("not_found", "there is nothing with that name that belongs to you")
+	}
+	return nil
 }
 
-// page is a part of a list.
-type page[T any] struct {
-	Data       []T     `json:"data"`
-	NextCursor *string `json:"nextCursor"`
-}
-
-// paged answers a page and links to the next one.
-func paged[T any](s *server, c echo.Context, data []T, next string) error {
-	p := page[T]{Data: data}
-	if p.Data == nil {
-		p.Data = []T{}
+// ListThreads lists the caller's threads.
+func (s *server) ListThreads(ctx context.Context, r contract.ListThreadsRequestObject) (contract.ListThreadsResponseObject, error) {
+	if err := s.await(ctx, r.Params.MinPosition, modelThreads, modelEvents); err != nil {
+		return nil, err
 	}
-	if next != "" {
-		p.NextCursor = &next
-		values := c.Request().URL.Query()
-		values.Set("cursor", next)
-		c.Response().Header().Set("Link", fmt.Sprintf(`<%s?%s>; rel="next"`, c.Request().URL.EscapedPath(), values.Encode()))
-	}
-	return s.json(c, http.StatusOK, p)
-}
-
-func (s *server) listThreads(c echo.Context) error {
-	q, err := parameters(c, "limit", "cursor")
-	if err != nil {
-		return err
-	}
-	limit := q.limit(50, 200)
-	if err := q.err(); err != nil {
-		return err
-	}
-	if err := s.await(c, q, modelThreads, modelEvents); err != nil {
-		return err
-	}
-	found, next, err := s.Threads.List(c.Request().Context(), principal(c).Scope, q.values["cursor"], limit)
+	call := callOf(ctx)
+	found, next, err := s.Threads.List(ctx, call.scope(), or(r.Params.Cursor, ""), or(r.Params.Limit, defaultLimit))
 	if errors.Is(err, threads.ErrCursor) {
-		return invalid(wrong{Pointer: "cursor", Detail: "is not one that this list gave out"})
+		return nil, invalid(wrong{Pointer: "cursor", Detail: notGivenOut})
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	views := make([]threadView, len(found))
+	views := make([]contract.Thread, len(found))
 	for i, t := range found {
-		if views[i], err = s.viewThread(c.Request().Context(), t); err != nil {
-			return err
+		if views[i], err = s.viewThread(ctx, t); err != nil {
+			return nil, err
 		}
 	}
-	return paged(s, c, views, next)
+	return contract.ListThreads200JSONResponse{Body: contract.ThreadPage{Data: views, NextCursor: call.next(next)}}, nil
 }
 
-func (s *server) viewThread(ctx context.Context, t threads.Thread) (threadView, error) {
-	v := threadView{ID: t.ID, CreatedAt: t.CreatedAt, LastActivity: t.LastActivity, Messages: t.Messages, Version: t.Head}
+// notGivenOut is what is wrong with a cursor.
+const notGivenOut = "is not one that this list gave out"
+
+func (s *server) viewThread(ctx context.Context, t threads.Thread) (contract.Thread, error) {
+	v := contract.Thread{ID: t.ID, CreatedAt: t.CreatedAt, LastActivity: t.LastActivity, Messages: t.Messages, Version: t.Head}
 	if t.ActiveRun != "" {
 		v.ActiveRun = &t.ActiveRun
 	}
@@ -120,144 +89,102 @@ func (s *server) event(ctx context.Context, key streams.StreamKey, version uint6
 	return s.Schema.Open(ctx, s.Keys, rows[0])
 }
 
-// own finds the thread of the path in the caller's scope, when the models have min_position.
-func (s *server) own(c echo.Context, q *query, models ...string) (threads.Thread, error) {
-	name, err := id(c, "thread")
-	if err != nil {
+// own finds a thread in the caller's scope, when the models have min_position.
+func (s *server) own(ctx context.Context, name string, minimum *string, models ...string) (threads.Thread, error) {
+	if err := nameable(name); err != nil {
 		return threads.Thread{}, err
 	}
-	if err := s.await(c, q, append(models, modelThreads)...); err != nil {
+	if err := s.await(ctx, minimum, append(models, modelThreads)...); err != nil {
 		return threads.Thread{}, err
 	}
-	return s.Threads.Get(c.Request().Context(), principal(c).Scope, name)
+	return s.Threads.Get(ctx, callOf(ctx).scope(), name)
 }
 
-func (s *server) getThread(c echo.Context) error {
-	q, err := parameters(c)
+// GetThread answers one thread.
+func (s *server) GetThread(ctx context.Context, r contract.GetThreadRequestObject) (contract.GetThreadResponseObject, error) {
+	t, err := s.own(ctx, r.Thread, r.Params.MinPosition, modelEvents)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := q.err(); err != nil {
-		return err
+	if callOf(ctx).fresh(t.Head, r.Params.IfNoneMatch) {
+		return contract.GetThread304Response{}, nil
 	}
-	t, err := s.own(c, q, modelEvents)
+	v, err := s.viewThread(ctx, t)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if done, err := etag(c, t.Head); done {
-		return err
-	}
-	v, err := s.viewThread(c.Request().Context(), t)
-	if err != nil {
-		return err
-	}
-	return s.json(c, http.StatusOK, v)
+	return contract.GetThread200JSONResponse{Body: v}, nil
 }
 
-type titleBody struct {
-	Title *string `json:"title"`
-}
-
+// title is a title without the space around it. The document bounds what was sent, this what is left.
 func title(text string) (string, error) {
-	text = strings.TrimSpace(text)
-	if n := utf8.RuneCountInString(text); n < 1 || n > maxTitle {
-		return "", invalid(wrong{Pointer: "/title", Detail: fmt.Sprintf("must have between 1 and %d characters", maxTitle)})
+	if text = strings.TrimSpace(text); text == "" {
+		return "", invalid(wrong{Pointer: "/title", Detail: "must have between 1 and 200 characters"})
 	}
 	return text, nil
 }
 
-// createThread opens a thread, and names it in a second command where it has a title.
-func (s *server) createThread(c echo.Context) error {
-	if err := bare(c); err != nil {
-		return err
-	}
-	var body titleBody
-	raw, err := read(c, smallBody, &body)
-	if err != nil {
-		return err
-	}
+// CreateThread opens a thread, and names it in a second command where it has a title.
+func (s *server) CreateThread(ctx context.Context, r contract.CreateThreadRequestObject) (contract.CreateThreadResponseObject, error) {
 	var name string
-	if body.Title != nil {
-		if name, err = title(*body.Title); err != nil {
-			return err
+	if r.Body.Title != nil {
+		var err error
+		if name, err = title(*r.Body.Title); err != nil {
+			return nil, err
 		}
 	}
-	key, err := requestID(c)
-	if err != nil {
-		return err
-	}
-	command := asked(c, key, raw, nil)
+	_, command := asked(ctx, r.Params.IdempotencyKey, nil)
 	on := thread.On{Thread: streams.Derive(command.ID, "thread")}
 	command.Body = thread.Open{On: on}
-	answer, err := s.ask(c, command)
+	answer, err := s.ask(ctx, command)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	v := threadView{ID: on.Thread, CreatedAt: answer.DecidedAt.UTC(), LastActivity: answer.DecidedAt.UTC(), Version: version(answer, on.Target())}
+	v := contract.Thread{ID: on.Thread, CreatedAt: answer.DecidedAt.UTC(), LastActivity: answer.DecidedAt.UTC(), Version: version(answer, on.Target())}
 	if name != "" {
 		command.ID = streams.Derive(command.ID, "title")
 		command.Body = thread.Rename{On: on, Title: thread.Title{Text: name}}
-		if answer, err = s.ask(c, command); err != nil {
-			return err
+		if answer, err = s.ask(ctx, command); err != nil {
+			return nil, err
 		}
 		v.Title, v.Version, v.LastActivity = &name, version(answer, on.Target()), answer.DecidedAt.UTC()
 	}
-	c.Response().Header().Set(echo.HeaderLocation, "/api/v1/threads/"+url.PathEscape(on.Thread))
-	c.Response().Header().Set("ETag", strconv.Quote(fmt.Sprintf("v%d", v.Version)))
-	return s.json(c, http.StatusCreated, v)
+	header := callOf(ctx).header()
+	header.Set("Location", "/api/v1/threads/"+url.PathEscape(on.Thread))
+	header.Set("ETag", tag(v.Version))
+	return contract.CreateThread201JSONResponse{Body: v}, nil
 }
 
-func (s *server) renameThread(c echo.Context) error {
-	q, err := parameters(c)
+// RenameThread gives a thread another title.
+func (s *server) RenameThread(ctx context.Context, r contract.RenameThreadRequestObject) (contract.RenameThreadResponseObject, error) {
+	name, err := title(r.Body.Title)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := q.err(); err != nil {
-		return err
+	if err := nameable(r.Thread); err != nil {
+		return nil, err
 	}
-	var body titleBody
-	raw, err := read(c, smallBody, &body)
-	if err != nil {
-		return err
-	}
-	if body.Title == nil {
-		return invalid(wrong{Pointer: "/title", Detail: "is missing"})
-	}
-	name, err := title(*body.Title)
-	if err != nil {
-		return err
-	}
-	key, err := requestID(c)
-	if err != nil {
-		return err
-	}
-	of, err := id(c, "thread")
-	if err != nil {
-		return err
-	}
-	if c.Request().Header.Get("If-Match") != "" {
+	call := callOf(ctx)
+	if r.Params.IfMatch != nil {
 		// The newest version that is read here may be overtaken before the command is decided: a title is
 		// replaced whole, so nothing is lost by that but the warning.
-		t, err := s.own(c, q)
+		t, err := s.own(ctx, r.Thread, r.Params.MinPosition)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if err := ifMatch(c, t.Head); err != nil {
-			return err
+		if err := call.matches(t.Head, *r.Params.IfMatch); err != nil {
+			return nil, err
 		}
 	}
-	on := thread.On{Thread: of}
-	answer, err := s.ask(c, asked(c, key, raw, thread.Rename{On: on, Title: thread.Title{Text: name}}))
+	on := thread.On{Thread: r.Thread}
+	_, command := asked(ctx, r.Params.IdempotencyKey, thread.Rename{On: on, Title: thread.Title{Text: name}})
+	answer, err := s.ask(ctx, command)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	head := version(answer, on.Target())
 	if head > 0 {
-		c.Response().Header().Set("ETag", strconv.Quote(fmt.Sprintf("v%d", head)))
+		call.header().Set("ETag", tag(head))
 	}
-	return s.json(c, http.StatusOK, struct {
-		ID      string `json:"id"`
-		Title   string `json:"title"`
-		Version uint64 `json:"version,omitempty"`
-	}{of, name, head})
+	return contract.RenameThread200JSONResponse{Body: contract.RenamedThread{ID: r.Thread, Title: name, Version: some(head)}}, nil
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/cairnhq/cairn/domain"
+	"github.com/cairnhq/cairn/handlers/rest/contract"
 	"github.com/cairnhq/cairn/projections/events"
 	"github.com/cairnhq/cairn/streams"
 )
 
-// The bounds of a timeline's page; limit 0 is all of it, streamed.
+// A timeline's page; limit 0 is all of it, streamed.
 const (
 	defaultEntries = 200
-	maxEntries     = 1000
 	entriesAtOnce  = 500 // read from the database at a time
 )
 
@@ -57,60 +57,53 @@ type fetch struct {
 	window    events.Window
 }
 
-func (s *server) timeline(c echo.Context) error {
-	q, err := parameters(c, "direction", "seq", "limit", "steps")
-	if err != nil {
-		return err
-	}
-	f := fetch{direction: q.choice("direction", "tail", "before", "after"), seq: q.number("seq", 0), steps: q.choice("steps", "true", "false") == "true"}
-	limit := q.number("limit", defaultEntries)
-	if limit > maxEntries {
-		q.wrong("limit", fmt.Sprintf("is at most %d, or 0 for everything", maxEntries))
-	}
-	f.limit = int(min(limit, maxEntries))
-	if f.direction == "tail" && q.has("seq") {
-		q.wrong("seq", "belongs to before and after")
-	}
-	if f.direction != "tail" && !q.has("seq") {
-		q.wrong("seq", f.direction+" needs one")
-	}
-	if err := q.err(); err != nil {
-		return err
-	}
-	if f.key, f.window, err = s.history(c, q); err != nil {
-		return err
-	}
-	if f.seq > f.window.Max {
-		return invalid(wrong{Pointer: "seq", Detail: fmt.Sprintf("%d does not exist yet; the newest is %d", f.seq, f.window.Max)})
-	}
-	if done, err := etag(c, f.window.Max); done {
-		return err
-	}
-	if f.limit == 0 {
-		return s.streamTimeline(c, f)
-	}
-	entries, more, err := s.collect(c.Request().Context(), f)
-	if err != nil {
-		return err
-	}
-	return s.json(c, http.StatusOK, struct {
-		span
-		Entries []entry `json:"entries"`
-	}{f.span(entries, more), entries})
+// timelineView is a part of a timeline.
+type timelineView struct {
+	span
+	Entries []entry `json:"entries"`
 }
 
-// history finds the thread of the path and its window. It is found by its events, so a thread whose first
-// event is there is there.
-func (s *server) history(c echo.Context, q *query) (streams.StreamKey, events.Window, error) {
-	name, err := id(c, "thread")
+// GetTimeline answers a part of a thread's timeline, or all of it as a stream.
+func (s *server) GetTimeline(ctx context.Context, r contract.GetTimelineRequestObject) (contract.GetTimelineResponseObject, error) {
+	p := r.Params
+	f := fetch{direction: string(or(p.Direction, contract.Tail)), seq: or(p.Seq, 0), steps: or(p.Steps, true), limit: or(p.Limit, defaultEntries)}
+	if f.direction == "tail" && p.Seq != nil {
+		return nil, invalid(wrong{Pointer: "seq", Detail: "belongs to before and after"})
+	}
+	if f.direction != "tail" && p.Seq == nil {
+		return nil, invalid(wrong{Pointer: "seq", Detail: f.direction + " needs one"})
+	}
+	var err error
+	if f.key, f.window, err = s.history(ctx, r.Thread, p.MinPosition); err != nil {
+		return nil, err
+	}
+	if f.seq > f.window.Max {
+		return nil, invalid(wrong{Pointer: "seq", Detail: fmt.Sprintf("%d does not exist yet; the newest is %d", f.seq, f.window.Max)})
+	}
+	if callOf(ctx).fresh(f.window.Max, p.IfNoneMatch) {
+		return contract.GetTimeline304Response{}, nil
+	}
+	if f.limit == 0 {
+		return streamed{ctx, s, f}, nil
+	}
+	entries, more, err := s.collect(ctx, f)
 	if err != nil {
+		return nil, err
+	}
+	return reply{http.StatusOK, timelineView{f.span(entries, more), entries}}, nil
+}
+
+// history finds a thread of the caller's and its window. It is found by its events, so a thread whose first
+// event is there is there.
+func (s *server) history(ctx context.Context, name string, minimum *string) (streams.StreamKey, events.Window, error) {
+	if err := nameable(name); err != nil {
 		return streams.StreamKey{}, events.Window{}, err
 	}
-	if err := s.await(c, q, modelEvents); err != nil {
+	if err := s.await(ctx, minimum, modelEvents); err != nil {
 		return streams.StreamKey{}, events.Window{}, err
 	}
-	key := streams.StreamKey{Scope: principal(c).Scope, Stream: domain.NewStream("thread", name)}
-	w, err := s.Events.Window(c.Request().Context(), key)
+	key := streams.StreamKey{Scope: callOf(ctx).scope(), Stream: domain.NewStream("thread", name)}
+	w, err := s.Events.Window(ctx, key)
 	return key, w, err
 }
 
@@ -203,14 +196,19 @@ func (f fetch) span(entries []entry, more bool) span {
 	return a
 }
 
-// streamTimeline writes all entries as they are read. What fails on the way breaks the connection off: half
+// streamed is all of a timeline, written as it is read. What fails on the way breaks the connection off: half
 // an answer must not look whole.
-func (s *server) streamTimeline(c echo.Context, f fetch) error {
-	ctx := c.Request().Context()
-	response := c.Response()
-	response.Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
-	response.Header().Set(echo.HeaderCacheControl, "no-store")
-	response.WriteHeader(http.StatusOK)
+type streamed struct {
+	ctx context.Context
+	s   *server
+	f   fetch
+}
+
+// VisitGetTimelineResponse writes it.
+func (t streamed) VisitGetTimelineResponse(w http.ResponseWriter) error {
+	s, f := t.s, t.f
+	w.Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+	w.WriteHeader(http.StatusOK)
 	last, cursor := f.window.Max, uint64(0)
 	switch f.direction {
 	case "before":
@@ -219,19 +217,19 @@ func (s *server) streamTimeline(c echo.Context, f fetch) error {
 		cursor = f.seq
 	}
 	var ends []entry
-	if err := s.writeEntries(ctx, response, s.opener(f.key.Scope), f, cursor, last, &ends); err != nil {
-		s.Log.WarnContext(ctx, "a timeline broke off", "error", err, "trace_id", traceID(c))
+	if err := s.writeEntries(t.ctx, w, s.opener(f.key.Scope), f, cursor, last, &ends); err != nil {
+		s.Log.WarnContext(t.ctx, "a timeline broke off", "error", err, "trace_id", callOf(t.ctx).traceID())
 		panic(http.ErrAbortHandler)
 	}
 	tail, err := json.Marshal(f.span(ends, false))
 	if err != nil {
 		return err
 	}
-	_, err = response.Write(append([]byte("],"), append(tail[1:], '\n')...))
+	_, err = w.Write(append([]byte("],"), append(tail[1:], '\n')...))
 	return err
 }
 
-func (s *server) writeEntries(ctx context.Context, response *echo.Response, o *opener, f fetch, cursor, last uint64, ends *[]entry) error {
+func (s *server) writeEntries(ctx context.Context, w http.ResponseWriter, o *opener, f fetch, cursor, last uint64, ends *[]entry) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -261,12 +259,14 @@ func (s *server) writeEntries(ctx context.Context, response *echo.Response, o *o
 			}
 			*ends = append((*ends)[:min(len(*ends), 1)], entry{Seq: one.Seq})
 		}
-		if _, err := response.Write(b.Bytes()); err != nil {
+		if _, err := w.Write(b.Bytes()); err != nil {
 			return err
 		}
 		b.Reset()
-		response.Flush()
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			return err
+		}
 	}
-	_, err := response.Write(b.Bytes())
+	_, err := w.Write(b.Bytes())
 	return err
 }

@@ -154,7 +154,7 @@ func TestWrongInput(t *testing.T) {
 		{"GET", "/api/v1/events?after=999", "", 422, "invalid", "999 does not exist yet"},
 		{"GET", "/api/v1/events?after=-1", "", 422, "invalid", "whole number"},
 		{"POST", "/api/v1/runs/nothing/cancel", "", 404, "not_found", ""},
-		{"POST", "/api/v1/chat", `{}`, 422, "invalid", "/message: is empty"},
+		{"POST", "/api/v1/chat", `{}`, 422, "invalid", "/message: is missing"},
 		{"POST", "/api/v1/chat", `{"message":" \n "}`, 422, "invalid", "/message: is empty"},
 		{"POST", "/api/v1/chat", `{"message":"a\u0000"}`, 422, "invalid", "NUL"},
 		{"POST", "/api/v1/chat", `{"message":"x","on_busy":"panic"}`, 422, "invalid", "/on_busy"},
