@@ -28,6 +28,8 @@ type Call struct {
 	RunID    string                     `json:"run_id,omitempty"`
 	Seq      uint64                     `json:"seq,omitempty"`
 	Deadline json.RawMessage            `json:"deadline,omitempty"`
+	// Traceparent is the trace that the call is part of (W3C Trace Context); the answer says it again.
+	Traceparent string `json:"traceparent,omitempty"`
 }
 
 // Answer is what a tool_result frame carries besides type and id: one of row, rows, results, deleted, ok, error.

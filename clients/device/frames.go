@@ -83,6 +83,8 @@ type Request struct {
 	RequestID string // empty: minted; the same id with the same message is the same request
 	SessionID string // the thread; empty: a new one
 	OnBusy    string // queue (default), refuse, interrupt
+	// Traceparent is the trace that the request is part of (W3C Trace Context); empty: none of the client's.
+	Traceparent string
 }
 
 // Said is a line of the client's own history.
@@ -105,6 +107,7 @@ func (r Request) frame() map[string]any {
 		}
 	}
 	put("session_id", r.SessionID)
+	put("traceparent", r.Traceparent)
 	switch r.Channel {
 	case Floating:
 		frame["scope"] = r.Scope

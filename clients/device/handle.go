@@ -98,7 +98,7 @@ func (d *Device) perform(ctx context.Context, call Call, fault Fault) (answer An
 }
 
 func (d *Device) send(s *socket, call Call, answer Answer, fault Fault) {
-	frame := result(call.ID, answer)
+	frame := result(call.ID, traced(answer, call.Traceparent))
 	switch {
 	case fault.DieAfter:
 		s.kill()
@@ -133,6 +133,23 @@ func result(id string, answer Answer) json.RawMessage {
 	body := bytes.TrimSpace(answer)
 	if len(body) > 2 && body[0] == '{' {
 		return append(append(head, ','), body[1:]...)
+	}
+	return append(head, '}')
+}
+
+// traced is an answer with the trace of its call. It is not part of what is journaled.
+func traced(answer Answer, traceparent string) Answer {
+	body := bytes.TrimSpace(answer)
+	if traceparent == "" || len(body) == 0 || body[0] != '{' {
+		return answer
+	}
+	trace, err := json.Marshal(traceparent)
+	if err != nil {
+		return answer
+	}
+	head := fmt.Appendf(nil, `{"traceparent":%s`, trace)
+	if rest := bytes.TrimSpace(body[1:]); len(rest) > 1 {
+		return append(append(head, ','), rest...)
 	}
 	return append(head, '}')
 }

@@ -15,7 +15,8 @@ const maxResult = 1 << 20
 // answer is a device's answer to a step, as it is recorded.
 type answer struct {
 	id        string
-	body      json.RawMessage // the frame without type and id, its fields in order
+	body      json.RawMessage // the frame without type, id and trace, its fields in order
+	trace     string          // the traceparent of what the device did
 	failure   thread.FailureReason
 	words     string
 	mutations []thread.Mutation
@@ -32,7 +33,7 @@ func readAnswer(frame []byte) (*answer, error) {
 	}
 	delete(fields, "type")
 	delete(fields, "id")
-	return &answer{id: head.ID, body: canonical(encode(fields))}, nil
+	return &answer{id: head.ID, body: canonical(encode(fields)), trace: traceparentOf(frame)}, nil
 }
 
 // judge says what the answer means for the step: a result of the action's shape, or a failure.

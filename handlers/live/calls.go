@@ -2,6 +2,9 @@ package live
 
 import (
 	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/thread"
@@ -19,6 +22,9 @@ type call struct {
 	updated string
 	// started must not be sent again, whatever becomes of the socket.
 	started bool
+	span    trace.Span // nil: none
+	trace   string     // the traceparent that the device is told
+	offered time.Time  // zero: not here
 }
 
 // calls are the device steps that wait for an answer, by their id in a scope.
@@ -103,6 +109,7 @@ func (t *calls) closed(scope domain.Scope, ids []string, run string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, id := range ids {
+		t.waiting[callKey{scope, id}].ended("has_outcome")
 		t.drop(callKey{scope, id})
 		delete(t.claimed, callKey{scope, id})
 	}
@@ -111,6 +118,7 @@ func (t *calls) closed(scope domain.Scope, ids []string, run string) {
 	}
 	for key, c := range t.waiting {
 		if key.scope == scope && c.step.RunID == run {
+			c.ended("run_ended")
 			t.drop(key)
 			delete(t.claimed, key)
 		}

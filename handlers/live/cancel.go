@@ -39,7 +39,9 @@ func (s *session) stop(frame []byte) error {
 		run = streams.Derive(streams.CommandID(s.scope, f.RequestID), "run")
 	}
 	s.gate.Go(func() {
-		err := s.cancelRun(f.RequestID, run)
+		ctx, span := s.gateway.received(s.ctx, "cancel", traceparentOf(frame), run)
+		defer span.End()
+		err := s.cancelRun(ctx, f.RequestID, run)
 		var rejected *domain.Rejection
 		if errors.As(err, &rejected) && rejected.Code == thread.CodeRunEnded {
 			return // it has its end
@@ -53,24 +55,24 @@ func (s *session) stop(frame []byte) error {
 	return nil
 }
 
-func (s *session) cancelRun(request, run string) error {
+func (s *session) cancelRun(ctx context.Context, request, run string) error {
 	var id string
 	if r := s.requests.find(request, run); r != nil {
 		select { // a cancel may not overtake its request
 		case <-r.accepted:
-		case <-s.ctx.Done():
-			return s.ctx.Err()
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 		id = r.request.thread
 	} else {
-		stream, err := s.gateway.streamOf(s.ctx, s.scope, run)
+		stream, err := s.gateway.streamOf(ctx, s.scope, run)
 		if err != nil {
 			return err
 		}
 		id = stream.ID()
 	}
 	// A wish of its own each time: what was answered before the run was there says nothing of it.
-	_, err := s.gateway.insist(s.ctx, streams.Command{
+	_, err := s.gateway.insist(ctx, streams.Command{
 		Scope: s.scope, ID: uuid.NewString(), Actor: s.actor(),
 		Body: thread.Cancel{On: thread.On{Thread: id}, RunID: run},
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/cairnhq/cairn/domain/thread"
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/codec"
+	"github.com/cairnhq/cairn/streams/tracing"
 )
 
 // Follow tells a run from the beginning and goes on with what happens, until its end. The channel closes
@@ -53,14 +54,16 @@ type follower struct {
 	events Events
 	schema *codec.Schema
 	keys   streams.Keys
+	tracer tracing.Tracer
 	story  *story
 	after  uint64 // the newest version told
+	heard  [2]int // the newest turn and attempt of which a provisional frame was told
 }
 
 func (g *Gateway) follower(w *watch, from FollowFrom) *follower {
 	return &follower{
 		watch: w, hub: g.hub, events: g.Events, schema: g.Schema, keys: g.Keys,
-		story: newStory(w.run.run, from.Channel), after: from.After,
+		tracer: g.Tracer, story: newStory(w.run.run, from.Channel), after: from.After,
 	}
 }
 
@@ -71,6 +74,7 @@ func (f *follower) tell(ctx context.Context, give func(Output) bool) {
 	}
 	for again := false; ctx.Err() == nil; again = true {
 		if again {
+			f.hub.metrics.readAgain.Inc()
 			f.watch.renew() // what arrived and was not told is in the log by now
 		}
 		err := f.once(ctx, give)
@@ -125,7 +129,7 @@ func (f *follower) once(ctx context.Context, give func(Output) bool) error {
 		}
 		for _, a := range arrivals {
 			if a.frame != nil {
-				if !all(f.story.provisional(*a.frame), give) {
+				if !f.frame(ctx, *a.frame, give) {
 					return errStopped
 				}
 				continue
@@ -163,10 +167,23 @@ func (f *follower) event(ctx context.Context, i *item, give func(Output) bool) e
 			outputs[n].Position = streams.PositionOf(i.recorded).String()
 		}
 	}
+	if len(outputs) > 0 && f.tracer.On() {
+		defer f.delivering(ctx, i.recorded.Type, i.recorded.Trace).End()
+	}
 	if !all(outputs, give) {
 		return errStopped
 	}
 	return nil
+}
+
+// frame tells a provisional frame. Only the first of an attempt has a span: there may be hundreds.
+func (f *follower) frame(ctx context.Context, frame streams.LiveFrame, give func(Output) bool) bool {
+	outputs := f.story.provisional(frame)
+	if attempt := [2]int{frame.Turn, frame.Attempt}; len(outputs) > 0 && attempt != f.heard && f.tracer.On() {
+		f.heard = attempt
+		defer f.delivering(ctx, "provisional", frame.Trace).End()
+	}
+	return all(outputs, give)
 }
 
 func (f *follower) needsContent(event any) bool {

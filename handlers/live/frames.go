@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cairnhq/cairn/domain/thread"
+	"github.com/cairnhq/cairn/streams/tracing"
 )
 
 // The frames to a client (docs/protocol.md).
@@ -163,5 +164,8 @@ func callFrame(c *call, fields json.RawMessage, deadline string) ([]byte, error)
 		frame["table"] = c.step.Table
 	}
 	frame["run_id"], frame["seq"], frame["deadline"] = c.step.RunID, c.seq, deadline
+	if c.trace != "" {
+		frame[tracing.Header] = c.trace
+	}
 	return encode(frame), nil
 }

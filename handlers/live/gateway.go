@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"github.com/olahol/melody"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/codec"
+	"github.com/cairnhq/cairn/streams/tracing"
 )
 
 // Config is what a Gateway needs. Everything but what has a default is required.
@@ -37,6 +39,9 @@ type Config struct {
 	Version string
 	Now     func() time.Time // default time.Now
 	Log     *slog.Logger     // default slog.Default()
+	Tracer  tracing.Tracer   // its zero value begins no spans
+	// Metrics is where what is measured is registered, once in a process. Nil: nowhere.
+	Metrics prometheus.Registerer
 	// Timing is for tests that can't wait; the zero value is the protocol's.
 	Timing Timing
 }
@@ -67,6 +72,7 @@ type Gateway struct {
 	Config
 
 	id       string // of this process among the workers
+	metrics  *metrics
 	hub      *hub
 	melody   *melody.Melody
 	sessions *sessions
@@ -96,6 +102,8 @@ func New(c Config) *Gateway {
 	g.melody = g.newMelody()
 	g.life, g.die = context.WithCancel(context.Background())
 	g.hub = newHub(c.Tailer, c.Live, c.Log, g.observe)
+	g.metrics = newMetrics(c.Metrics, g)
+	g.hub.metrics, g.hub.now = g.metrics, c.Now
 	return g
 }
 

@@ -20,6 +20,8 @@ type hub struct {
 	log    *slog.Logger
 	// observe sees every commit, in order, before who watches its streams.
 	observe func(streams.Commit)
+	metrics *metrics
+	now     func() time.Time
 
 	partitions []*partition
 
@@ -74,7 +76,7 @@ func (h *hub) follow(ctx context.Context, p *partition) error {
 			for _, c := range b.Commits {
 				h.observe(c)
 			}
-			p.take(b)
+			p.take(b, func(c *streams.Commit, watched int) { h.metrics.delivered(c, watched, h.now()) })
 			return nil
 		})
 	})
@@ -100,6 +102,7 @@ func (h *hub) frame(f streams.LiveFrame) {
 	defer h.mu.Unlock()
 	for w := range h.watches[runKey{string(f.Scope), f.RunID}] {
 		w.push(arrival{frame: &f})
+		h.metrics.deliveries.WithLabelValues("provisional").Inc()
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/cairnhq/cairn/domain/thread"
 	"github.com/cairnhq/cairn/projections/openeffects"
 	"github.com/cairnhq/cairn/streams"
+	"github.com/cairnhq/cairn/streams/tracing"
 )
 
 // The claiming of calls.
@@ -94,10 +95,11 @@ func (g *Gateway) reconcile(ctx context.Context) error {
 
 // offer brings a claimed call to its device: the command first, then who waits, then the frame.
 func (g *Gateway) offer(e openeffects.Effect) {
-	ctx, cancel := context.WithTimeout(g.life, offerWithin)
+	ctx, cancel := context.WithTimeout(tracing.With(tracing.From(g.life, e.Trace), tracing.Fields{Run: thread.RunOf(e.ID)}), offerWithin)
 	defer cancel()
 	c, fields, err := g.prepare(ctx, e)
 	if err == nil {
+		ctx = g.offering(ctx, c)
 		err = g.begin(ctx, c)
 	}
 	var rejected *domain.Rejection
@@ -108,21 +110,26 @@ func (g *Gateway) offer(e openeffects.Effect) {
 		return
 	case errors.As(err, &rejected), errors.Is(err, streams.ErrScopeErased):
 		g.calls.let(e.Scope, e.ID) // it has its outcome; the event that says so takes it out of the model
+		c.ended("has_outcome")
 		return
 	default:
 		if !errors.Is(err, errGone) {
-			g.Log.Warn("offering a call failed, giving it back", "call", e.ID, "error", err)
+			g.Log.WarnContext(ctx, "offering a call failed, giving it back", "call", e.ID, "error", err)
 		}
+		c.ended("not_offered")
 		g.release(e.Scope, e.ID)
 		return
 	}
 	frame, err := callFrame(c, fields, g.Now().Add(thread.OfferDeadline).UTC().Format(time.RFC3339Nano))
 	if err != nil {
 		// The deadline ends it, in words that the model reads.
-		g.Log.Error("a call can't be sent", "call", e.ID, "error", err)
+		g.Log.ErrorContext(ctx, "a call can't be sent", "call", e.ID, "error", err)
+		c.ended("not_sent")
 		return
 	}
+	c.offered = g.Now()
 	g.calls.wait(c)
+	g.metrics.calls.WithLabelValues(callOffered).Inc()
 	c.session.sendBytes(frame)
 	if c.session.closed.Load() { // its calls may have been collected just before this one was registered
 		g.abandon(c.session)
@@ -191,14 +198,17 @@ func (g *Gateway) abandon(s *session) {
 			g.gate.Go(func() { g.unknown(c) })
 			continue
 		}
+		c.ended("socket_closed")
 		g.gate.Go(func() { g.release(c.scope, c.id) })
 	}
 }
 
 // unknown ends a step that was begun and whose outcome nobody will tell.
 func (g *Gateway) unknown(c *call) {
+	g.metrics.calls.WithLabelValues(callUnknown).Inc()
 	defer g.calls.let(c.scope, c.id)
-	_, err := g.insist(g.life, streams.Command{
+	defer c.ended("outcome_unknown")
+	_, err := g.insist(tracing.From(g.life, c.trace), streams.Command{
 		Scope: c.scope, ID: streams.OwnID(c.scope, "unknown:"+c.id),
 		Actor: domain.Actor{Kind: domain.ActorWorker, ID: g.id, Run: c.step.RunID},
 		Body: thread.FailStep{
@@ -215,6 +225,7 @@ func (g *Gateway) unknown(c *call) {
 
 // release gives a claim back, so that it is offered again, here or elsewhere.
 func (g *Gateway) release(scope domain.Scope, id string) {
+	g.metrics.calls.WithLabelValues(callReturned).Inc()
 	defer g.calls.let(scope, id)
 	for g.life.Err() == nil {
 		ctx, cancel := context.WithTimeout(g.life, 5*time.Second)

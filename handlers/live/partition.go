@@ -46,24 +46,26 @@ func (p *partition) checkpoint() streams.Checkpoint {
 	return p.next
 }
 
-// take hands a batch on to who watches.
-func (p *partition) take(b streams.Batch) {
+// take hands a batch on to who watches, and tells how many events of a commit were handed to how many.
+func (p *partition) take(b streams.Batch, told func(c *streams.Commit, watched int)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range b.Commits {
 		if c.Place.Offset < p.next.Next {
 			continue // a read that began again
 		}
-		kept := &commit{offset: c.Place.Offset}
+		kept, watched := &commit{offset: c.Place.Offset}, 0
 		for _, r := range c.Events {
 			i := &item{recorded: r}
 			kept.items = append(kept.items, i)
 			kept.bytes += len(r.Data) + len(r.Sealed) + 512
 			for w := range p.watches[streams.StreamKey{Scope: r.Scope, Stream: r.Stream}] {
 				w.push(arrival{item: i})
+				watched++
 			}
 		}
 		p.keep(kept)
+		told(&c, watched)
 	}
 	p.next = b.Next
 }

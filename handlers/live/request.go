@@ -13,6 +13,7 @@ import (
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/thread"
 	"github.com/cairnhq/cairn/streams"
+	"github.com/cairnhq/cairn/streams/tracing"
 )
 
 // maxMessage is what a message and its history may have together, in bytes.
@@ -26,7 +27,8 @@ type request struct {
 	run     string
 	thread  string
 	post    thread.PostMessage
-	body    []byte // what the client asked, in one form whatever the order of its fields
+	body    []byte // what the client asked, in one form whatever the order of its fields, and without its trace
+	trace   string // the traceparent that it came with
 }
 
 // requestFrame is the three kinds of requests in one.
@@ -117,7 +119,7 @@ func parse(kind string, frame []byte, s domain.Scope, h *hello) (*request, error
 		}
 		r.post.Focus = &thread.Focus{Type: f.Scope.Type, ID: f.Scope.ID}
 	}
-	r.body = canonical(frame)
+	r.body, r.trace = canonical(frame), traceparentOf(frame)
 	return r, nil
 }
 
@@ -162,13 +164,17 @@ func focusable(kind string) bool {
 	return false
 }
 
-// canonical is a JSON text with its fields in order and numbers as they are written.
+// canonical is a JSON text with its fields in order and numbers as they are written. The trace that it came in is not part
+// of what a client says: a repeat comes in another one.
 func canonical(text []byte) []byte {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	var v any
 	if d.Decode(&v) != nil {
 		return text
+	}
+	if fields, ok := v.(map[string]any); ok {
+		delete(fields, tracing.Header)
 	}
 	return encode(v)
 }

@@ -74,7 +74,7 @@ func (s *session) ask(kind string, frame []byte) error {
 	s.requests.announce(me)
 	s.gate.Go(func() {
 		defer s.requests.end()
-		s.run(me, framesV3)
+		s.run(me, kind, framesV3)
 	})
 	return nil
 }
@@ -84,7 +84,7 @@ func (s *session) chats() {
 	for {
 		select {
 		case r := <-s.requests.chats:
-			s.run(r, framesV2)
+			s.run(r, "chat_request", framesV2)
 		case <-s.ctx.Done():
 			return
 		}
@@ -92,7 +92,7 @@ func (s *session) chats() {
 }
 
 // run asks and tells. Who watches is registered before the command is sent, so that nothing goes by.
-func (s *session) run(me *running, form func(*request, Output) any) {
+func (s *session) run(me *running, kind string, form func(*request, Output) any) {
 	ctx, r := me.ctx, me.request
 	defer close(me.done)
 	defer s.requests.forget(me)
@@ -102,9 +102,11 @@ func (s *session) run(me *running, form func(*request, Output) any) {
 		return // the socket is closing
 	}
 	defer w.leave()
+	ctx, span := s.gateway.received(ctx, kind, r.trace, r.run)
 	answer, err := s.gateway.post(ctx, streams.Command{
 		Scope: s.scope, ID: r.command, Minted: r.minted, Actor: s.actor(), Request: r.body, Body: r.post,
 	})
+	span.End()
 	if err != nil {
 		close(me.accepted)
 		if ctx.Err() == nil {

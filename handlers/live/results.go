@@ -80,7 +80,9 @@ func (g *Gateway) record(s *session, device, name string, number int, a *answer,
 		return err
 	}
 	answered := digest(key, a.body)
-	_, err = g.insist(g.life, streams.Command{
+	ctx, span := g.received(c.answering(g.life, a.trace), "tool_result", "", c.step.RunID)
+	defer span.End()
+	_, err = g.insist(ctx, streams.Command{
 		Scope: s.scope,
 		ID:    streams.Derive(streams.OwnID(s.scope, "result:"+a.id), device+" "+answered),
 		Actor: domain.Actor{Kind: domain.ActorDevice, ID: device, Device: device, Run: c.step.RunID},
@@ -91,12 +93,18 @@ func (g *Gateway) record(s *session, device, name string, number int, a *answer,
 	var rejected *domain.Rejection
 	switch {
 	case errors.As(err, &rejected):
+		c.ended("rejected")
 		s.fail(errorFrame{Code: rejected.Code, Message: rejected.Reason, ID: a.id})
 		return nil
 	case err != nil:
 		return err
 	}
+	g.metrics.calls.WithLabelValues(callAnswered).Inc()
+	if !c.offered.IsZero() {
+		g.metrics.answered.Observe(g.Now().Sub(c.offered).Seconds())
+	}
 	g.calls.let(s.scope, a.id)
+	c.ended(string(command.Failure))
 	s.send(ackFrame{Type: "tool_result_ack", ID: a.id})
 	return nil
 }

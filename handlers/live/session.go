@@ -78,6 +78,7 @@ func (g *Gateway) newSession(who accounts.Principal) *session {
 // opened starts what belongs to a socket. Melody calls it before it reads.
 func (s *session) opened(socket *melody.Session) {
 	s.socket = socket
+	s.gateway.metrics.opened.Inc()
 	context.AfterFunc(s.ctx, func() { _ = s.conn.shut() }) // whatever else happens, the socket's life ends it
 	s.gate.Go(s.write)
 	s.gate.Go(s.ping)
@@ -101,6 +102,7 @@ func (s *session) ended() {
 	_ = s.conn.shut() // the other side is gone, or has had its time
 	s.gate.close()
 	s.gate.wait()
+	s.gateway.metrics.closed.WithLabelValues(reasonOf(s.reason.Load())).Inc()
 	s.gateway.offline(s) // it may have arrived as the newest socket of its device only after it was gone
 }
 
@@ -144,6 +146,8 @@ func (s *session) write() {
 func (s *session) send(frame any) { s.sendBytes(encode(frame)) }
 
 func (s *session) sendBytes(frame []byte) {
+	s.gateway.metrics.sent.Inc()
+	s.gateway.metrics.sentBytes.Add(float64(len(frame)))
 	if !s.outbox.push(frame) {
 		s.reason.CompareAndSwap(nil, &closing{closeSlow, "frames were not read in time: connect again and repeat what has no end yet"})
 		s.closed.Store(true)
@@ -219,6 +223,7 @@ func (s *session) dispatch(kind string, frame []byte) {
 		s.close(closePolicy, "the first frame must be device_hello")
 		return
 	}
+	s.gateway.metrics.frame(kind)
 	var err error
 	switch kind {
 	case "device_hello":
