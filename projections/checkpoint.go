@@ -2,11 +2,11 @@ package projections
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/streams"
 )
 
@@ -23,18 +23,24 @@ func checkpointTargets(c *streams.Checkpoint) []any {
 	return []any{&c.Next, &a.Era, &a.Lead, &a.Writer, &a.Closed, &a.After.Era, &a.After.Offset}
 }
 
-// LiveCheckpoint is where the live generation of a model stands in a partition, in the snapshot of q; the
-// start where it has none. A read that also wants to go on from the log reads both in one transaction.
-func LiveCheckpoint(ctx context.Context, q querier, model string, partition int32) (streams.Checkpoint, error) {
-	c := streams.Start()
-	err := q.QueryRow(ctx, `SELECT `+checkpointFields+`
+// LiveCheckpoint is where the live generation of a model stands in the lane of a scope, in the snapshot of q; the start where
+// it has none. A read that also wants to go on from the log reads both in one transaction.
+func LiveCheckpoint(ctx context.Context, q querier, model string, partition int32, scope domain.Scope) (streams.Checkpoint, error) {
+	rows, err := q.Query(ctx, `SELECT `+checkpointFields+`
 		  FROM projection_checkpoints c JOIN projections p ON p.name = c.projection AND p.generation = c.generation
-		 WHERE c.projection = $1 AND c.partition = $2 AND c.lane = 0`, model, partition).Scan(checkpointTargets(&c)...)
-	if errors.Is(err, pgx.ErrNoRows) {
+		 WHERE c.projection = $1 AND c.partition = $2 ORDER BY c.lane`, model, partition)
+	if err != nil {
+		return streams.Start(), fmt.Errorf("projections: checkpoint of %s: %w", model, err)
+	}
+	lanes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c streams.Checkpoint, err error) {
+		err = row.Scan(checkpointTargets(&c)...)
+		return c, err
+	})
+	if err != nil {
+		return streams.Start(), fmt.Errorf("projections: checkpoint of %s: %w", model, err)
+	}
+	if len(lanes) == 0 {
 		return streams.Start(), nil
 	}
-	if err != nil {
-		return c, fmt.Errorf("projections: checkpoint of %s: %w", model, err)
-	}
-	return c, nil
+	return lanes[LaneOf(scope, len(lanes))], nil
 }

@@ -46,18 +46,30 @@ func (m *Model) Run(ctx context.Context, scope domain.Scope, run string) ([]stre
 // Around says, for kafka.Config.Around, what the model has about a position of a scope in the log of an era.
 func (m *Model) Around(era int) func(ctx context.Context, partition int32, since int64, scope domain.Scope, position uint64) (streams.Around, error) {
 	return func(ctx context.Context, partition int32, _ int64, scope domain.Scope, position uint64) (streams.Around, error) {
-		a := streams.Around{Next: -1}
+		type lane struct {
+			number, of int
+			streams.Around
+		}
 		// One statement, so that the rows are those of the checkpoint.
-		err := m.db.Row(ctx, Name, `SELECT c.next_offset,
+		lanes, err := projections.Rows(ctx, m.db, Name, `SELECT c.lane, g.lanes, c.next_offset,
 				(SELECT CASE WHEN e.era = $3 THEN e.log_offset ELSE -1 END FROM {events} e WHERE e.scope = $4 AND e.position = $5 - 1),
 				(SELECT e.log_offset FROM {events} e WHERE e.scope = $4 AND e.position = $5 AND e.era = $3)
-			FROM projection_checkpoints c JOIN projections p ON p.name = c.projection AND p.generation = c.generation
-			WHERE {live} AND c.projection = $1 AND c.partition = $2 AND c.lane = 0 AND c.era = $3`,
-			[]any{Name, partition, era, string(scope), int64(position)}, &a.Next, &a.Before, &a.At)
-		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-			return a, fmt.Errorf("events: around position %d of %s: %w", position, scope, err)
+			FROM projections p JOIN projection_generations g ON g.projection = p.name AND g.generation = p.generation
+			JOIN projection_checkpoints c ON c.projection = p.name AND c.generation = p.generation
+			WHERE {live} AND p.name = $1 AND c.partition = $2 AND c.era = $3`,
+			func(row pgx.CollectableRow) (l lane, err error) {
+				err = row.Scan(&l.number, &l.of, &l.Next, &l.Before, &l.At)
+				return l, err
+			}, Name, partition, era, string(scope), int64(position))
+		if err != nil {
+			return streams.Around{Next: -1}, fmt.Errorf("events: around position %d of %s: %w", position, scope, err)
 		}
-		return a, nil
+		for _, l := range lanes {
+			if l.number == projections.LaneOf(scope, l.of) {
+				return l.Around, nil
+			}
+		}
+		return streams.Around{Next: -1}, nil
 	}
 }
 
@@ -102,7 +114,7 @@ func (m *Model) Head(ctx context.Context, scope domain.Scope) (streams.Position,
 // those of one stream after a version, or, with an empty stream, those of the scope after a position.
 func (m *Model) CatchUp(ctx context.Context, scope domain.Scope, stream domain.Stream, after uint64) (rows []streams.Recorded, from streams.Checkpoint, err error) {
 	err = m.db.Snapshot(ctx, []string{Name}, func(ctx context.Context, tx *projections.Tx) error {
-		from, err = projections.LiveCheckpoint(ctx, tx, Name, m.partitionOf(scope))
+		from, err = projections.LiveCheckpoint(ctx, tx, Name, m.partitionOf(scope), scope)
 		if err != nil {
 			return err
 		}
