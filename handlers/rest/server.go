@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/handlers/accounts"
@@ -82,6 +83,8 @@ type Config struct {
 	Limits    Limits
 	Now       func() time.Time
 	Log       *slog.Logger
+	// Metrics is where what is measured is registered, once in a process. Nil: nowhere.
+	Metrics prometheus.Registerer
 }
 
 type server struct {
@@ -116,7 +119,7 @@ func New(c Config) (http.Handler, error) {
 	e.HTTPErrorHandler = s.onError
 	// The address of the connection; a proxy in front must be trusted explicitly before its word counts.
 	e.IPExtractor = echo.ExtractIPDirect()
-	e.Use(s.identify, s.access, middleware.RecoverWithConfig(middleware.RecoverConfig{DisablePrintStack: true, LogErrorFunc: s.panicked}))
+	e.Use(newHTTPMetrics(c.Metrics).measured, s.identify, s.access, middleware.RecoverWithConfig(middleware.RecoverConfig{DisablePrintStack: true, LogErrorFunc: s.panicked}))
 	if err := s.routes(e); err != nil {
 		return nil, err
 	}
