@@ -12,7 +12,7 @@ LINT      := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2
 DATA      ?= $(CURDIR)/.cairn
 export CGO_ENABLED ?= 0
 
-.PHONY: chaos-brokers chaos-files chaos-schedules contract help setup build run test test-kafka test-peers negative fuzz chaos chaos-sample check fmt vet lint race wire generated bench clean
+.PHONY: api api-breaking chaos-brokers chaos-files chaos-schedules contract help setup build run test test-kafka test-peers negative fuzz chaos chaos-sample check fmt vet lint race wire generated bench clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -101,6 +101,7 @@ contract: ## Writes the feeds' schemas, samples and AsyncAPI document anew
 
 api: ## Generates the server's and the client's side of handlers/rest/openapi.yaml anew
 	@cd handlers/rest/contract && $(OAPI) -config oapi-codegen.yaml ../openapi.yaml
+	@cd clients/api/contract && $(OAPI) -config oapi-codegen.yaml ../../../handlers/rest/openapi.yaml
 
 generated: wire contract api ## Fails where generated files are not up to date
 	@git diff --exit-code --stat -- streams/codec/wire.lock || { echo "the lock file changed: look at the diff, commit it"; exit 1; }

@@ -1,5 +1,6 @@
-// Package api is Cairn's HTTP interface for Go programs: a session that renews itself, and requests with
-// problems as errors. It is not part of the backend and imports nothing of it.
+// Package api is Cairn's HTTP interface for Go programs: a session that renews itself around the operations
+// that are generated from the contract (clients/api/contract), and problems as errors. It is not part of the
+// backend and imports nothing of it.
 package api
 
 import (
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/cairnhq/cairn/clients/api/contract"
 )
 
 // Problem is an answer that says what went wrong (RFC 9457).
@@ -24,6 +27,7 @@ type Problem struct {
 	Detail  string           `json:"detail"`
 	Code    string           `json:"code"`
 	TraceID string           `json:"traceId"`
+	Errors  []Fault          `json:"errors"` // each wrong value
 	Numbers map[string]int64 `json:"numbers"`
 }
 
@@ -35,6 +39,26 @@ func (p *Problem) Error() string {
 	return fmt.Sprintf("%s (%s)", p.Detail, p.Code)
 }
 
+// Fault is one value that is not allowed.
+type Fault = contract.Fault
+
+// problemOf is an answer of status 400 or more.
+func problemOf(response *http.Response, raw []byte) *Problem {
+	p := &Problem{}
+	_ = json.Unmarshal(raw, p) // what is no problem is named by its status
+	p.Status = response.StatusCode
+	p.Title = cmp.Or(p.Title, response.Status)
+	return p
+}
+
+// Refused is what an operation's answer says went wrong, nil where nothing did: a *Problem.
+func Refused(response *http.Response, body []byte) error {
+	if response.StatusCode < http.StatusBadRequest {
+		return nil
+	}
+	return problemOf(response, body)
+}
+
 // Tokens let in.
 type Tokens struct {
 	Access         string    `json:"access_token"`
@@ -44,11 +68,7 @@ type Tokens struct {
 }
 
 // Account is the caller's.
-type Account struct {
-	UserID string `json:"user_id"`
-	Scope  string `json:"scope"`
-	Tier   string `json:"tier"`
-}
+type Account = contract.Account
 
 // Client talks to one backend as one account. It is safe for concurrent use.
 type Client struct {
@@ -82,28 +102,58 @@ func New(url string, options ...Option) *Client {
 // ErrNoSession is the answer where nobody has logged in.
 var ErrNoSession = errors.New("api: log in first")
 
+// Operations are all operations of the contract, asked with the session's token. Answers of status 400 and
+// more are no errors there: Refused tells them.
+func (c *Client) Operations() contract.ClientWithResponsesInterface {
+	return c.operations(func(ctx context.Context, request *http.Request) error {
+		token, err := c.Token(ctx)
+		if err != nil {
+			return err
+		}
+		request.Header.Set("Authorization", bearer+token)
+		return nil
+	})
+}
+
+const bearer = "Bearer "
+
+func (c *Client) operations(editors ...contract.RequestEditorFn) *contract.ClientWithResponses {
+	return &contract.ClientWithResponses{ClientInterface: &contract.Client{Server: c.url + "/", Client: c.http, RequestEditors: editors}}
+}
+
 // Register makes an account and begins its session.
 func (c *Client) Register(ctx context.Context, email, password string) (Account, error) {
-	return c.enter(ctx, "/api/v1/accounts", email, password)
+	answer, err := c.operations().RegisterWithResponse(ctx, contract.Registration{Email: email, Password: password})
+	if err != nil {
+		return Account{}, fmt.Errorf("api: register: %w", err)
+	}
+	return c.enter(answer.HTTPResponse, answer.Body, answer.JSON201)
 }
 
 // Login begins a session.
 func (c *Client) Login(ctx context.Context, email, password string) (Account, error) {
-	return c.enter(ctx, "/api/v1/sessions", email, password)
+	answer, err := c.operations().LogInWithResponse(ctx, contract.Credentials{Email: email, Password: password})
+	if err != nil {
+		return Account{}, fmt.Errorf("api: log in: %w", err)
+	}
+	return c.enter(answer.HTTPResponse, answer.Body, answer.JSON200)
 }
 
-func (c *Client) enter(ctx context.Context, path, email, password string) (Account, error) {
-	var answer struct {
-		Account Account `json:"account"`
-		Tokens
-	}
-	_, err := c.send(ctx, http.MethodPost, path, "", map[string]string{"email": email, "password": password}, &answer)
-	if err != nil {
+func (c *Client) enter(response *http.Response, raw []byte, session *contract.Session) (Account, error) {
+	if err := Refused(response, raw); err != nil {
 		return Account{}, err
+	}
+	if session == nil {
+		return Account{}, notJSON(response)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return answer.Account, c.set(answer.Tokens)
+	return session.Account, c.set(Tokens{Access: session.AccessToken, AccessExpires: session.AccessExpiresAt, Refresh: session.RefreshToken,
+		RefreshExpires: session.RefreshExpiresAt})
+}
+
+func notJSON(response *http.Response) error {
+	return fmt.Errorf("api: %s answered %s as %q: is it a Cairn?", response.Request.URL.Path, response.Status, response.Header.Get("Content-Type"))
 }
 
 func (c *Client) set(t Tokens) error {
@@ -124,13 +174,19 @@ func (c *Client) Token(ctx context.Context) (string, error) {
 	if time.Until(c.tokens.AccessExpires) > 30*time.Second {
 		return c.tokens.Access, nil
 	}
-	var fresh Tokens
 	// Under the lock: two renewals at once would look like a stolen token.
-	_, err := c.send(ctx, http.MethodPost, "/api/v1/sessions/refresh", "", map[string]string{"refresh_token": c.tokens.Refresh}, &fresh)
+	answer, err := c.operations().RefreshWithResponse(ctx, contract.RefreshToken{RefreshToken: c.tokens.Refresh})
 	if err != nil {
+		return "", fmt.Errorf("api: renew the session: %w", err)
+	}
+	if err := Refused(answer.HTTPResponse, answer.Body); err != nil {
 		return "", err
 	}
-	return fresh.Access, c.set(fresh)
+	t := answer.JSON200
+	if t == nil {
+		return "", notJSON(answer.HTTPResponse)
+	}
+	return t.AccessToken, c.set(Tokens{Access: t.AccessToken, AccessExpires: t.AccessExpiresAt, Refresh: t.RefreshToken, RefreshExpires: t.RefreshExpiresAt})
 }
 
 // Do sends a request with the session's token, body as JSON where it is not nil, and decodes the answer
@@ -166,7 +222,7 @@ func (c *Client) send(ctx context.Context, method, path, token string, body, v a
 		request.Header.Set("Content-Type", "application/json")
 	}
 	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
+		request.Header.Set("Authorization", bearer+token)
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
@@ -178,11 +234,7 @@ func (c *Client) send(ctx context.Context, method, path, token string, body, v a
 		return nil, fmt.Errorf("api: %s %s: %w", method, path, err)
 	}
 	if response.StatusCode >= http.StatusBadRequest {
-		p := &Problem{}
-		_ = json.Unmarshal(raw, p) // what is no problem is named by its status
-		p.Status = response.StatusCode
-		p.Title = cmp.Or(p.Title, response.Status)
-		return response.Header, p
+		return response.Header, problemOf(response, raw)
 	}
 	if v != nil && len(raw) > 0 {
 		if err := json.Unmarshal(raw, v); err != nil {

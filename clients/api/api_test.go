@@ -22,12 +22,16 @@ func serve(t *testing.T, lasts time.Duration) (url string, renewals *atomic.Int6
 			"account": map[string]string{"user_id": "1", "scope": "user-1", "tier": "free"}}
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /api/v1/sessions", func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(tokens(0)) })
+	say := func(w http.ResponseWriter, v any) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(v)
+	}
+	mux.HandleFunc("POST /api/v1/sessions", func(w http.ResponseWriter, _ *http.Request) { say(w, tokens(0)) })
 	mux.HandleFunc("POST /api/v1/sessions/refresh", func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(tokens(renewals.Add(1)))
+		say(w, tokens(renewals.Add(1)))
 	})
 	mux.HandleFunc("GET /api/v1/me", func(w http.ResponseWriter, r *http.Request) {
-		_ = json.NewEncoder(w).Encode(map[string]string{"user_id": r.Header.Get("Authorization")})
+		say(w, map[string]string{"user_id": r.Header.Get("Authorization")})
 	})
 	mux.HandleFunc("GET /api/v1/threads", func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusTeapot)
@@ -39,7 +43,7 @@ func serve(t *testing.T, lasts time.Duration) (url string, renewals *atomic.Int6
 }
 
 func TestASessionRenewsItself(t *testing.T) {
-	for lasts, want := range map[time.Duration]int64{time.Hour: 0, time.Second: 3} {
+	for lasts, want := range map[time.Duration]int64{time.Hour: 0, time.Second: 4} {
 		url, renewals := serve(t, lasts)
 		file := api.TokenFile(filepath.Join(t.TempDir(), "tokens"))
 		c := api.New(url, api.KeepingTokens(file.Save))
@@ -55,6 +59,11 @@ func TestASessionRenewsItself(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		if answer, err := c.Operations().GetMeWithResponse(t.Context(), nil); err != nil || answer.JSON200 == nil || answer.JSON200.UserID != me.UserID && want == 0 {
+			t.Errorf("an operation of the contract: %+v, %v", answer, err)
+		} else if answer.JSON200 != nil {
+			me = *answer.JSON200
+		}
 		kept, ok, err := file.Load()
 		if err != nil || !ok || "Bearer "+kept.Access != me.UserID || renewals.Load() != want {
 			t.Errorf("lasting %v: kept %+v, used %q, %d renewals, %v", lasts, kept, me.UserID, renewals.Load(), err)
@@ -68,6 +77,9 @@ func TestProblemsAreErrors(t *testing.T) {
 	var p *api.Problem
 	if err := c.Get(t.Context(), "/api/v1/threads", nil); !errors.As(err, &p) || p.Code != "busy" || p.Status != http.StatusTeapot {
 		t.Errorf("got %v", err)
+	}
+	if answer, err := c.Operations().ListThreadsWithResponse(t.Context(), nil); err != nil || !errors.As(api.Refused(answer.HTTPResponse, answer.Body), &p) || p.Code != "busy" {
+		t.Errorf("got %v, %v", answer, err)
 	}
 	if err := c.Get(t.Context(), "/api/v1/nothing", nil); !errors.As(err, &p) || p.Status != http.StatusNotFound || p.Title == "" {
 		t.Errorf("got %v", err)
