@@ -29,6 +29,7 @@ import (
 	"github.com/cairnhq/cairn/projections/work"
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/codec"
+	"github.com/cairnhq/cairn/streams/tracing"
 )
 
 // Handler does the effects of a kind. It returns nil when the effect has an outcome, whoever gave it, and
@@ -65,6 +66,8 @@ type Config struct {
 	Log  *slog.Logger
 	// Metrics is where what is measured is registered, once in a process. Nil: nowhere.
 	Metrics prometheus.Registerer
+	// Tracer begins a span for each try of an effect. Its zero value begins none.
+	Tracer tracing.Tracer
 }
 
 // BuiltIn are the handlers of the kinds route, turn and server.
@@ -73,10 +76,10 @@ func BuiltIn(c Config, provider model.Provider, embedder embed.Embedder) map[str
 		Events: c.Events, Schema: c.Schema, Keys: c.Keys,
 		Changed: func() <-chan struct{} { return c.Waiter.Changed(events.Name) },
 	}
-	m := model.New(model.Config{Provider: provider, Asker: c.Asker, Source: source, Live: c.Live, Log: c.Log, Metrics: c.Metrics})
+	m := model.New(model.Config{Provider: provider, Asker: c.Asker, Source: source, Live: c.Live, Log: c.Log, Metrics: c.Metrics, Tracer: c.Tracer})
 	return map[string]Handler{
 		"route": m.Route(), "turn": m.Turn(),
-		"server": &steps.Server{Asker: c.Asker, Source: source, Embedder: embedder},
+		"server": &steps.Server{Asker: c.Asker, Source: source, Embedder: embedder, Tracer: c.Tracer},
 	}
 }
 

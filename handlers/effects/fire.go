@@ -98,7 +98,7 @@ func (r *Runner) mourn(ctx context.Context) {
 		}
 		for _, e := range lost {
 			r.metrics.abandoned.Inc()
-			r.unknown(ctx, e)
+			r.unknown(under(ctx, e), e)
 		}
 		if time.Since(swept) > time.Minute {
 			swept = time.Now()

@@ -61,9 +61,10 @@ func (r *Runner) start(ctx context.Context, e openeffects.Effect) {
 
 // work does an effect until it has an outcome or ctx ends. While it waits to be tried again it takes no slot.
 func (r *Runner) work(ctx context.Context, e openeffects.Effect) {
+	ctx = under(ctx, e)
 	for pause := firstPause; ; pause = min(2*pause, mostPause) {
 		began := time.Now()
-		err := r.do(ctx, e)
+		err := r.traced(ctx, e, r.do)
 		r.metrics.tried(e.Kind, time.Since(began), err)
 		<-r.slots
 		if err == nil {

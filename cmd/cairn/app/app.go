@@ -356,7 +356,7 @@ func (a *App) startEffects(ctx context.Context) error {
 	}
 	config := effects.Config{
 		ID: "effects", Asker: a.asker, Effects: a.effects, Timers: a.timers, Work: a.work, Events: a.events, Waiter: a.waiter,
-		Schema: a.schema, Keys: a.vault, Live: a.live, Log: a.log, Metrics: a.registry,
+		Schema: a.schema, Keys: a.vault, Live: a.live, Log: a.log, Tracer: a.tracer, Metrics: a.registry,
 	}
 	config.Kinds = effects.BuiltIn(config, provider, a.embedder)
 	a.life.start("effects", effects.New(config).Run)
@@ -397,7 +397,7 @@ func (a *App) startGateway() {
 	a.gateway = live.New(live.Config{
 		Asker: a.asker, Tailer: a.tailer, Live: a.live, Keys: a.vault, Schema: a.schema, Events: a.events,
 		Effects: a.effects, Runs: a.runs, Work: a.work, Waiter: a.waiter, Accounts: a.accounts, Admit: newAdmission(a.config).admit,
-		Version: a.version, Now: a.config.Now, Log: a.log, Metrics: a.registry,
+		Version: a.version, Now: a.config.Now, Log: a.log, Tracer: a.tracer, Metrics: a.registry,
 	})
 	a.life.start("gateway", a.gateway.Run)
 }

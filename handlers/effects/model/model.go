@@ -18,6 +18,7 @@ import (
 	"github.com/cairnhq/cairn/handlers/effects/transcript"
 	"github.com/cairnhq/cairn/projections/openeffects"
 	"github.com/cairnhq/cairn/streams"
+	"github.com/cairnhq/cairn/streams/tracing"
 )
 
 // Config is what model calls need.
@@ -39,6 +40,8 @@ type Config struct {
 	History int
 	// Metrics is where what is measured is registered, once in a process. Nil: nowhere.
 	Metrics prometheus.Registerer
+	// Tracer begins a span for each call. Its zero value begins none.
+	Tracer tracing.Tracer
 }
 
 // Model does the effects that call language models.

@@ -34,11 +34,13 @@ func (m *Router) Do(ctx context.Context, e openeffects.Effect) error {
 	failed := func(f *Failure) domain.Command {
 		return thread.FailRoute{On: on, RunID: run.ID, Attempt: attempt, Class: f.Class, RetryAfter: f.RetryAfter, Detail: detail(f)}
 	}
-	asking, cancel := context.WithTimeout(ctx, routeTime)
+	calling, span := m.calling(ctx, m.Provider.RouterName, t.ID, run, attempt)
+	asking, cancel := context.WithTimeout(calling, routeTime)
 	defer cancel()
 	call := m.metrics.begin("route", m.Provider.RouterName)
 	said, failure := stream(asking, m.Provider.Router, m.question(t, run), nil, m.Stall, call.each(func(delta) {}), nil, nil)
 	call.end(said, failure)
+	called(span, said, failure)
 	if failure != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()

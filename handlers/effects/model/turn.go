@@ -42,7 +42,9 @@ func (m *Turner) Do(ctx context.Context, e openeffects.Effect) error {
 		unknown := &Failure{Class: thread.Refused, Err: fmt.Errorf("there is no agent %q", run.Agent)}
 		return m.outcome(ctx, e, run.Agent, failed(unknown), failed)
 	}
-	said, format, failure := m.ask(ctx, e, t, run, agent)
+	calling, span := m.calling(ctx, m.Provider.ChatName, t.ID, run, attempt)
+	said, format, failure := m.ask(calling, e, t, run, agent)
+	called(span, said, failure)
 	if failure != nil {
 		if errors.Is(failure.Err, errEnded) {
 			return nil

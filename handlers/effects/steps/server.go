@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/thread"
@@ -21,6 +23,7 @@ import (
 	"github.com/cairnhq/cairn/handlers/effects/transcript"
 	"github.com/cairnhq/cairn/projections/openeffects"
 	"github.com/cairnhq/cairn/streams"
+	"github.com/cairnhq/cairn/streams/tracing"
 )
 
 // Server does the server steps of tool calls: it computes what the device does next. A step may be done twice.
@@ -30,6 +33,8 @@ type Server struct {
 	Embedder embed.Embedder
 	// Tries is how often an embedding is tried; 0: 3.
 	Tries uint
+	// Tracer begins a span for each embedding. Its zero value begins none.
+	Tracer tracing.Tracer
 }
 
 // Do does one step and tells its outcome to the thread.
@@ -156,7 +161,15 @@ func stored(call *transcript.Call) (note, bool) {
 	return n, n.ID != ""
 }
 
-func (s *Server) embed(ctx context.Context, text string) ([]float32, error) {
+func (s *Server) embed(ctx context.Context, text string) (vector []float32, err error) {
+	ctx, span := s.Tracer.Start(ctx, "embeddings "+s.Embedder.Name(), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+		attribute.String("gen_ai.operation.name", "embeddings"), attribute.String("gen_ai.request.model", s.Embedder.Name())))
+	defer func() {
+		if err != nil {
+			tracing.Fail(span, "failed")
+		}
+		span.End()
+	}()
 	return backoff.Retry(ctx, func() ([]float32, error) { return s.Embedder.Embed(ctx, text) },
 		backoff.WithMaxTries(cmp.Or(s.Tries, 3)), backoff.WithBackOff(&backoff.ExponentialBackOff{
 			InitialInterval: 300 * time.Millisecond, Multiplier: 3, MaxInterval: 5 * time.Second, RandomizationFactor: 0.2,
