@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -32,7 +31,7 @@ func NewCollector(pool *pgxpool.Pool) *Collector {
 			"For how long the log has had what the generation has not applied. Of one that moves it is at most a minute.", place, nil),
 		offset:  prometheus.NewDesc("cairn_projection_offset", "The offset of the log up to which the generation has applied it. Its rate is that of the feeding, or of a rebuild.", place, nil),
 		stopped: prometheus.NewDesc("cairn_projection_stopped", "1 where the generation has stopped at an event that it can't apply.", place, nil),
-		paused:  prometheus.NewDesc("cairn_projection_paused", "1 where an operator has paused the projection.", []string{"projection"}, nil),
+		paused:  prometheus.NewDesc("cairn_projection_paused", "1 where an operator has paused the projection.", place, nil),
 		generation: prometheus.NewDesc("cairn_projection_generation_info", "Always 1: the generations that there are.",
 			[]string{"projection", "generation", "revision", "state", "live"}, nil),
 	}
@@ -57,24 +56,27 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
-	places, generations, err := c.read(ctx)
+	lags, err := Lags(ctx, c.pool)
+	if err != nil {
+		gauge(c.up, 0)
+		return
+	}
+	generations, err := Generations(ctx, c.pool)
 	if err != nil {
 		gauge(c.up, 0)
 		return
 	}
 	gauge(c.up, 1)
-	for _, p := range places {
-		labels := []string{p.Projection, strconv.Itoa(p.Generation), strconv.Itoa(int(p.Partition)), strconv.FormatBool(p.Live)}
-		gauge(c.lag, float64(max(0, p.End-p.Next)), labels...)
-		gauge(c.seconds, p.Seconds, labels...)
-		gauge(c.offset, float64(p.Next), labels...)
-		gauge(c.stopped, one(p.Stopped), labels...)
+	for _, l := range lags {
+		labels := []string{l.Projection, strconv.Itoa(l.Generation), strconv.Itoa(int(l.Partition)), strconv.FormatBool(l.Live)}
+		gauge(c.lag, float64(l.Offsets), labels...)
+		gauge(c.seconds, l.Seconds, labels...)
+		gauge(c.offset, float64(l.Next), labels...)
+		gauge(c.stopped, one(l.Stopped), labels...)
+		gauge(c.paused, one(l.Paused), labels...)
 	}
 	for _, g := range generations {
-		if g.Live {
-			gauge(c.paused, one(g.Paused), g.Projection)
-		}
-		gauge(c.generation, 1, g.Projection, strconv.Itoa(g.Generation), strconv.Itoa(g.Revision), g.State, strconv.FormatBool(g.Live))
+		gauge(c.generation, 1, g.Projection, strconv.Itoa(g.Number), strconv.Itoa(g.Revision), string(g.State), strconv.FormatBool(g.Live))
 	}
 }
 
@@ -83,53 +85,4 @@ func one(is bool) float64 {
 		return 1
 	}
 	return 0
-}
-
-// told is how far a generation is in a partition.
-type told struct {
-	Projection string
-	Generation int
-	Partition  int32
-	Live       bool
-	Next, End  int64
-	Seconds    float64
-	Stopped    bool
-}
-
-// filling is a generation as the registry has it.
-type filling struct {
-	Projection           string
-	Generation, Revision int
-	State                string
-	Live, Paused         bool
-}
-
-func (c *Collector) read(ctx context.Context) ([]told, []filling, error) {
-	// Where the log's ends are no longer kept that far back, what says most is when the checkpoint moved last.
-	rows, err := c.pool.Query(ctx, `WITH ends AS (
-			SELECT DISTINCT ON (partition) partition, end_offset FROM log_ends ORDER BY partition, sampled_at DESC
-		), places AS (
-			SELECT projection, generation, partition, min(next_offset) AS next_offset, min(updated_at) AS updated_at, bool_or(stopped_at IS NOT NULL) AS stopped
-			  FROM projection_checkpoints GROUP BY projection, generation, partition
-		)
-		SELECT k.projection, k.generation, k.partition, p.generation = k.generation, k.next_offset, coalesce(e.end_offset, k.next_offset),
-			CASE WHEN e.end_offset > k.next_offset THEN extract(epoch FROM greatest(
-				cairn_now() - (SELECT min(l.sampled_at) FROM log_ends l WHERE l.partition = k.partition AND l.end_offset > k.next_offset),
-				CASE WHEN k.updated_at < (SELECT min(l.sampled_at) FROM log_ends l WHERE l.partition = k.partition) THEN cairn_now() - k.updated_at END
-			))::float8 ELSE 0 END, k.stopped
-		  FROM places k JOIN projections p ON p.name = k.projection LEFT JOIN ends e ON e.partition = k.partition`)
-	if err != nil {
-		return nil, nil, err
-	}
-	places, err := pgx.CollectRows(rows, pgx.RowToStructByPos[told])
-	if err != nil {
-		return nil, nil, err
-	}
-	rows, err = c.pool.Query(ctx, `SELECT g.projection, g.generation, g.revision, g.state, p.generation = g.generation, p.paused_at IS NOT NULL
-		  FROM projection_generations g JOIN projections p ON p.name = g.projection`)
-	if err != nil {
-		return nil, nil, err
-	}
-	generations, err := pgx.CollectRows(rows, pgx.RowToStructByPos[filling])
-	return places, generations, err
 }

@@ -14,6 +14,8 @@ type Lag struct {
 	Generation int    `json:"generation"`
 	Live       bool   `json:"live"`
 	Partition  int32  `json:"partition"`
+	// Next is the offset that is read next.
+	Next int64 `json:"next"`
 	// Offsets are those of the log that are not read yet: commits, mostly.
 	Offsets int64 `json:"offsets"`
 	// Seconds since it was level with the log's end. It is seen by samples of that end, one a second, kept for a minute: more
@@ -26,7 +28,7 @@ type Lag struct {
 // Lags are those of all generations, as any process can see them.
 func Lags(ctx context.Context, q querier) ([]Lag, error) {
 	rows, err := q.Query(ctx, `
-		SELECT c.projection, c.generation, p.generation = c.generation, c.partition, greatest(0, coalesce(e.newest, c.next) - c.next),
+		SELECT c.projection, c.generation, p.generation = c.generation, c.partition, c.next, greatest(0, coalesce(e.newest, c.next) - c.next),
 		       CASE WHEN coalesce(e.newest, c.next) <= c.next THEN 0
 		            ELSE extract(epoch FROM cairn_now() - coalesce(
 		                (SELECT max(s.sampled_at) FROM log_ends s WHERE s.partition = c.partition AND s.end_offset <= c.next), least(c.updated_at, e.oldest)))
@@ -40,7 +42,7 @@ func Lags(ctx context.Context, q querier) ([]Lag, error) {
 		return nil, fmt.Errorf("projections: lag: %w", err)
 	}
 	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l Lag, err error) {
-		err = row.Scan(&l.Projection, &l.Generation, &l.Live, &l.Partition, &l.Offsets, &l.Seconds, &l.Stopped, &l.Paused)
+		err = row.Scan(&l.Projection, &l.Generation, &l.Live, &l.Partition, &l.Next, &l.Offsets, &l.Seconds, &l.Stopped, &l.Paused)
 		l.Seconds = max(0, l.Seconds)
 		return l, err
 	})

@@ -27,7 +27,7 @@ func (a *App) startPolicies(context.Context) error {
 	}
 	runner, err := policies.New(policies.Config{
 		Policies: allPolicies(a.runs, a.waiter), Asker: a.asker, Tailer: a.tailer, Schema: a.schema, Places: places.New(a.infra.read, kafka.Topics.CurrentEra(), a.log),
-		Begins: a.vault, Era: kafka.Topics.CurrentEra(), Parked: parked, ParkedTopic: kafka.Topics.Parked(), Log: a.log,
+		Begins: a.vault, Era: kafka.Topics.CurrentEra(), Parked: parked, ParkedTopic: kafka.Topics.Parked(), Log: a.log, Metrics: a.registry,
 		Tracer: a.tracer,
 	})
 	if err != nil {

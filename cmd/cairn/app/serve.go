@@ -3,14 +3,11 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"time"
 
 	"github.com/cairnhq/cairn/handlers/rest"
-	"github.com/cairnhq/cairn/projections"
-	"github.com/cairnhq/cairn/streams/kafka"
 )
 
 // drainWithin is how long requests in hand may take when the process stops.
@@ -78,7 +75,7 @@ func (a *App) handler() (http.Handler, error) {
 		Accounts: a.accounts, Asker: a.asker, Events: a.events, Threads: a.threads, Runs: a.runs, Devices: a.devices,
 		Effects: a.effects, Work: a.work, Waiter: a.waiter, Schema: a.schema, Keys: a.vault, Gateway: a.gateway,
 		Embedder: a.embedder, Readiness: a.readiness,
-		Limits: rest.Limits{Commands: a.config.CommandRate, CommandBurst: a.config.CommandBurst}, Now: a.config.Now, Log: a.log,
+		Limits: rest.Limits{Commands: a.config.CommandRate, CommandBurst: a.config.CommandBurst}, Now: a.config.Now, Log: a.log, Metrics: a.registry,
 	})
 	if err != nil || a.config.has(RoleAPI) {
 		return all, err
@@ -87,57 +84,4 @@ func (a *App) handler() (http.Handler, error) {
 	health.Handle("GET /healthz", all)
 	health.Handle("GET /readyz", all)
 	return health, nil
-}
-
-// readinessWithin is how long the look at what the roles need may take: what does not answer is not ready.
-const readinessWithin = 2 * time.Second
-
-// readiness says whether each thing that the roles need is there.
-func (a *App) readiness(ctx context.Context) []rest.Check {
-	ctx, cancel := context.WithTimeout(ctx, readinessWithin)
-	defer cancel()
-	checks := []rest.Check{a.pinged(ctx, "database"), a.pinged(ctx, "vault")}
-	_, err := a.tailer.End(ctx, 0)
-	checks = append(checks, rest.Check{Name: "brokers", Err: err})
-	if a.writer != nil {
-		checks = append(checks, a.leading()...)
-	}
-	if a.publisher != nil {
-		checks = append(checks, a.publishing()...)
-	}
-	states, err := projections.List(ctx, a.infra.read)
-	if err != nil {
-		return append(checks, rest.Check{Name: "projections", Err: err})
-	}
-	for _, s := range states {
-		if !s.Live {
-			continue
-		}
-		check := rest.Check{Name: fmt.Sprintf("projection %s/%d", s.Projection, s.Partition), Detail: fmt.Sprintf("%d behind", s.Lag())}
-		if s.Stopped != nil {
-			check.Err = s.Stopped
-		}
-		checks = append(checks, check)
-	}
-	return checks
-}
-
-func (a *App) pinged(ctx context.Context, name string) rest.Check {
-	pool := a.infra.read
-	if name == "vault" {
-		pool = a.infra.vault
-	}
-	return rest.Check{Name: name, Err: pool.Ping(ctx)}
-}
-
-func (a *App) leading() []rest.Check {
-	var checks []rest.Check
-	for _, s := range a.writer.Stats() {
-		check := rest.Check{Name: fmt.Sprintf("writer/%d", s.Partition), Detail: string(s.Phase)}
-		if s.Phase == kafka.Leading && s.Waiting != "" {
-			check.Err = errors.New("waits for " + s.Waiting)
-		}
-		checks = append(checks, check)
-	}
-	return checks
 }
