@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/cairnhq/cairn/streams"
 )
@@ -17,13 +18,13 @@ import (
 // maxEvents bounds one transaction.
 const maxEvents = 5000
 
-// chunks cuts a batch at commits, so that no transaction holds much more than maxEvents events.
-func chunks(b streams.Batch) []streams.Batch {
+// chunks cuts a batch at commits, so that none holds much more events than that.
+func chunks(b streams.Batch, most int) []streams.Batch {
 	var out []streams.Batch
 	from, first, events := b.From, 0, 0
 	for i := range b.Commits {
 		events += len(b.Commits[i].Events)
-		if events < maxEvents || i == len(b.Commits)-1 {
+		if events < most || i == len(b.Commits)-1 {
 			continue
 		}
 		next := cutAfter(b.Commits[i])
@@ -36,7 +37,7 @@ func chunks(b streams.Batch) []streams.Batch {
 // apply brings all seats to the end of a batch, in one transaction. Where one of them can't, each goes alone:
 // the one that can't is stopped right before the commit it fails at, and the others go on, except where a Checker says
 // that the log itself is at fault: nobody goes past that. It answers the seats that go on; an error is one that passes.
-func (e *Engine) apply(ctx context.Context, seats []*seat, b streams.Batch) ([]*seat, error) {
+func (e *Engine) apply(ctx context.Context, seats []*seat, b *piece) ([]*seat, error) {
 	err := e.transact(ctx, seats, b)
 	if err == nil {
 		return seats, nil
@@ -88,23 +89,23 @@ func rank(s *seat) int {
 }
 
 // before is what a batch holds before a fault.
-func before(b streams.Batch, f *fault) streams.Batch {
+func before(b *piece, f *fault) *piece {
 	if f == nil {
 		return b
 	}
-	out := streams.Batch{Partition: b.Partition, From: b.From, Next: b.From}
-	for i, c := range b.Commits {
+	out := &piece{partition: b.partition, from: b.from, next: b.from}
+	for i, c := range b.commits {
 		if c.Place.Offset >= f.at.Place.Offset {
 			break
 		}
-		out.Commits, out.Next = b.Commits[:i+1], cutAfter(c)
+		out.commits, out.values, out.next = b.commits[:i+1], b.values[:i+1], cutAfter(c)
 	}
 	return out
 }
 
 // alone applies a batch for one seat, commit by commit where it can't be applied whole. It answers the first commit that
 // can't be applied; an error is one that passes.
-func (e *Engine) alone(ctx context.Context, s *seat, b streams.Batch) (*fault, error) {
+func (e *Engine) alone(ctx context.Context, s *seat, b *piece) (*fault, error) {
 	one := []*seat{s}
 	err := e.transact(ctx, one, b)
 	if err == nil {
@@ -113,22 +114,22 @@ func (e *Engine) alone(ctx context.Context, s *seat, b streams.Batch) (*fault, e
 	if passing(ctx, err) {
 		return nil, err
 	}
-	from := b.From
-	for i, c := range b.Commits {
+	from := b.from
+	for i, c := range b.commits {
 		if c.Place.Offset < s.checkpoint.Next {
 			continue
 		}
-		single := streams.Batch{Partition: b.Partition, From: from, Next: cutAfter(c), Commits: b.Commits[i : i+1]}
+		single := &piece{partition: b.partition, from: from, next: cutAfter(c), commits: b.commits[i : i+1], values: b.values[i : i+1]}
 		if err := e.transact(ctx, one, single); err != nil {
 			if passing(ctx, err) {
 				return nil, err
 			}
 			return &fault{at: c, reason: err}, nil
 		}
-		from = single.Next
+		from = single.next
 	}
 	// Every commit went in alone: what is left has none, or the failure did not come again.
-	rest := streams.Batch{Partition: b.Partition, From: from, Next: b.Next}
+	rest := &piece{partition: b.partition, from: from, next: b.next}
 	if err := e.transact(ctx, one, rest); err != nil {
 		return nil, fmt.Errorf("projections: %s: %w", s.projector.Name(), err)
 	}
@@ -137,17 +138,17 @@ func (e *Engine) alone(ctx context.Context, s *seat, b streams.Batch) (*fault, e
 
 // transact is one transaction: checkpoints first, then the models, then the notice to all processes. A commit
 // whose outcome is not known is an error that passes: the checkpoints are read again.
-func (e *Engine) transact(ctx context.Context, seats []*seat, b streams.Batch) (err error) {
+func (e *Engine) transact(ctx context.Context, seats []*seat, b *piece) (err error) {
 	behind := make([]*seat, 0, len(seats))
 	for _, s := range seats {
-		if s.checkpoint.Next < b.Next.Next {
+		if s.checkpoint.Next < b.next.Next {
 			behind = append(behind, s)
 		}
 	}
 	if len(behind) == 0 {
 		return nil
 	}
-	n := notice{Partition: b.Partition, Next: b.Next.Next, Era: b.Next.Acceptance.Era}
+	began := time.Now()
 	tx, err := e.cfg.Pool.Begin(ctx)
 	if err != nil {
 		return &passes{err}
@@ -158,28 +159,31 @@ func (e *Engine) transact(ctx context.Context, seats []*seat, b streams.Batch) (
 		}
 		_ = tx.Rollback(context.WithoutCancel(ctx)) // after a commit it does nothing
 	}()
-	if err := advance(ctx, tx, behind, b.Next); err != nil {
+	if err := advance(ctx, tx, behind, b.next); err != nil {
 		return err
 	}
-	all := NewBatch(e.cfg.Schema, Generation{}, b.Partition, b.Commits)
+	done := Applied{Partition: b.partition, Lane: behind[0].lane, Commits: len(b.commits), Events: b.events(), Next: b.next.Next}
+	n := notice{Partition: b.partition, Lane: behind[0].lane, Next: b.next.Next, Era: b.next.Acceptance.Era}
+	all := newBatch(e.cfg.Schema, b)
 	for _, s := range behind {
-		mine := all.part(s.generation, s.checkpoint.Next)
+		started, mine := time.Now(), all.part(s, s.checkpoint.Next)
 		if len(mine.Commits) > 0 {
 			if err := safely(ctx, s.projector, tx, mine); err != nil {
 				return fmt.Errorf("projections: %s: %w", s.projector.Name(), err)
 			}
 		}
+		done.Models = append(done.Models, AppliedModel{Projection: s.projector.Name(), Generation: s.generation.Number, Live: s.generation.Live, Took: time.Since(started)})
 		n.Moved = append(n.Moved, s.generation.String())
 		if *mine.touched {
 			n.Touched = append(n.Touched, s.projector.Name())
 		}
 	}
-	if len(b.Commits) > 0 {
+	if len(b.commits) > 0 {
 		text, err := json.Marshal(n)
 		if err != nil {
 			return err
 		}
-		all.part(Generation{Projection: "notice"}, 0).Queue(notify, string(text))
+		all.For(Generation{Projection: "notice"}).Queue(notify, string(text))
 	}
 	if err := all.Flush(ctx, tx); err != nil {
 		return fmt.Errorf("projections: %w", err)
@@ -188,9 +192,40 @@ func (e *Engine) transact(ctx context.Context, seats []*seat, b streams.Batch) (
 		return &passes{fmt.Errorf("projections: commit: %w", err)}
 	}
 	for _, s := range behind {
-		s.checkpoint = b.Next
+		s.checkpoint = b.next
 	}
+	e.observe(done, b, began)
 	return nil
+}
+
+func (e *Engine) observe(done Applied, b *piece, began time.Time) {
+	if e.cfg.Observe == nil {
+		return
+	}
+	if n := len(b.commits); n > 0 {
+		done.DecidedAt, _ = time.Parse(streams.TimeLayout, b.commits[n-1].DecidedAt)
+	}
+	done.Took = time.Since(began)
+	e.cfg.Observe(done)
+}
+
+// Applied is what a committed transaction did.
+type Applied struct {
+	Partition       int32
+	Lane            int
+	Commits, Events int
+	Next            int64         // the log offset that is read next
+	DecidedAt       time.Time     // of the newest commit; zero: there was none
+	Took            time.Duration // the whole transaction
+	Models          []AppliedModel
+}
+
+// AppliedModel is one generation's part in a transaction.
+type AppliedModel struct {
+	Projection string
+	Generation int
+	Live       bool          // it is the one that is read, as far as was known
+	Took       time.Duration // of its fold, with what it read; writing is done for all together
 }
 
 // passes marks an error that says nothing about the event.
@@ -198,16 +233,6 @@ type passes struct{ err error }
 
 func (p *passes) Error() string { return p.err.Error() }
 func (p *passes) Unwrap() error { return p.err }
-
-// after are the commits from an offset on.
-func after(commits []streams.Commit, offset int64) []streams.Commit {
-	for i := range commits {
-		if commits[i].Place.Offset >= offset {
-			return commits[i:]
-		}
-	}
-	return nil
-}
 
 // safely makes a panic of a projector an error that names it.
 func safely(ctx context.Context, p Projector, tx pgx.Tx, b Batch) (err error) {
@@ -221,32 +246,31 @@ func safely(ctx context.Context, p Projector, tx pgx.Tx, b Batch) (err error) {
 
 // stop marks a projector as stopped before a commit, with the event and the reason, for every process to see.
 func (e *Engine) stop(ctx context.Context, s *seat, at streams.Commit, reason error) error {
-	event := ""
+	stopped := &Stopped{Projection: s.projector.Name(), Partition: s.partition, Offset: at.Place.Offset, Reason: reason.Error()}
 	var named *EventError
-	switch {
-	case errors.As(reason, &named):
-		event = named.Event.ID
-	case len(at.Events) > 0:
-		event = at.Events[0].ID
+	if errors.As(reason, &named) {
+		stopped.Event = named.Event.ID
+	} else if i := slices.IndexFunc(at.Events, func(r streams.Recorded) bool { return !s.skips[r.ID] }); i >= 0 {
+		stopped.Event = at.Events[i].ID // which one is not known: who steps over this one comes to the next
 	}
-	e.cfg.Log.Error("a projector stopped at an event that it can't apply", "projection", s.projector.Name(), "partition", s.partition,
-		"offset", at.Place.Offset, "event", event, "reason", reason)
-	tx, err := e.cfg.Pool.Begin(ctx)
+	e.cfg.Log.Error("a projector stopped at an event that it can't apply", "projection", s.generation.String(), "partition", s.partition,
+		"lane", s.lane, "offset", stopped.Offset, "event", stopped.Event, "reason", reason)
+	return markStopped(ctx, e.cfg.Pool, s, stopped)
+}
+
+// markStopped marks a seat as stopped. Nobody may have moved it meanwhile.
+func markStopped(ctx context.Context, pool *pgxpool.Pool, s *seat, stopped *Stopped) error {
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE projection_checkpoints SET stopped_at = cairn_now(), stopped_offset = $5, stopped_event = $6, stopped_reason = $7
+			WHERE projection = $1 AND generation = $2 AND partition = $3 AND lane = $4 AND next_offset = $8`,
+			s.projector.Name(), s.generation.Number, s.partition, s.lane, stopped.Offset, Text(stopped.Event), Text(stopped.Reason), s.checkpoint.Next)
+		if err != nil {
+			return err
+		}
+		return send(ctx, tx, notice{Partition: s.partition, Lane: s.lane, Stopped: []string{s.generation.String()}})
+	})
 	if err != nil {
-		return &passes{err}
-	}
-	defer tx.Rollback(context.WithoutCancel(ctx))
-	_, err = tx.Exec(ctx, `UPDATE projection_checkpoints SET stopped_at = cairn_now(), stopped_offset = $4, stopped_event = $5, stopped_reason = $6
-		WHERE projection = $1 AND generation = $2 AND partition = $3 AND lane = 0 AND next_offset = $7`,
-		s.projector.Name(), s.generation.Number, s.partition, at.Place.Offset, Text(event), Text(reason.Error()), s.checkpoint.Next)
-	if err == nil {
-		err = send(ctx, tx, notice{Partition: s.partition, Stopped: []string{s.generation.String()}})
-	}
-	if err == nil {
-		err = tx.Commit(ctx)
-	}
-	if err != nil {
-		return &passes{fmt.Errorf("projections: mark %s as stopped: %w", s.projector.Name(), err)}
+		return &passes{fmt.Errorf("projections: mark %s as stopped: %w", s.generation, err)}
 	}
 	return nil
 }

@@ -156,9 +156,13 @@ func TestAFailingProjectorStopsAloneAndSaysWhy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	stopped := map[string]bool{} // in the lane of the event
 	for _, s := range states {
-		if (s.Stopped != nil) != (s.Projection == "picky" || s.Projection == "nervous") {
-			t.Fatalf("projection %s: stopped is %v", s.Projection, s.Stopped)
+		stopped[s.Projection] = stopped[s.Projection] || s.Stopped != nil
+	}
+	for name, is := range stopped {
+		if is != (name == "picky" || name == "nervous") {
+			t.Fatalf("projection %s: stopped is %v", name, is)
 		}
 	}
 	stop()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -37,9 +38,11 @@ type Batch struct {
 	Commits    []streams.Commit
 	Schema     *codec.Schema
 
-	decoded *decoded
+	values  [][]any         // of the events of each commit, decoded once for all models; nil where nobody asked before
+	skips   map[string]bool // ids of events that the model steps over
 	touched *bool
 	writes  *writes
+	bulk    *bulk // nil: what is written goes with the batch's transaction
 }
 
 // writes are the statements of all models of a transaction: they go to the server together.
@@ -48,24 +51,35 @@ type writes struct {
 	owners []string
 }
 
-// decoded remembers what was decoded, so that models that share a batch decode it once.
-type decoded struct {
-	values map[streams.Place]any
-}
-
 // NewBatch is a batch outside an engine, for tests.
 func NewBatch(schema *codec.Schema, g Generation, partition int32, commits []streams.Commit) Batch {
-	return Batch{Generation: g, Partition: partition, Commits: commits, Schema: schema, decoded: &decoded{values: map[streams.Place]any{}}, touched: new(bool), writes: &writes{}}
+	return newBatch(schema, &piece{partition: partition, commits: commits}).For(g)
+}
+
+func newBatch(schema *codec.Schema, p *piece) Batch {
+	return Batch{Partition: p.partition, Commits: p.commits, values: p.values, Schema: schema, touched: new(bool), writes: &writes{}}
 }
 
 // For is the same batch for a generation.
-func (b Batch) For(g Generation) Batch { return b.part(g, 0) }
-
-// part is the same batch for one generation, from an offset on.
-func (b Batch) part(g Generation, from int64) Batch {
-	b.Generation, b.touched, b.Commits = g, new(bool), after(b.Commits, from)
+func (b Batch) For(g Generation) Batch {
+	b.Generation, b.touched = g, new(bool)
 	return b
 }
+
+// part is the same batch for one seat, from an offset on.
+func (b Batch) part(s *seat, from int64) Batch {
+	b = b.For(s.generation)
+	b.skips = s.skips
+	i := sort.Search(len(b.Commits), func(i int) bool { return b.Commits[i].Place.Offset >= from })
+	b.Commits = b.Commits[i:]
+	if b.values != nil {
+		b.values = b.values[i:]
+	}
+	return b
+}
+
+// Expand writes the names of the generation's tables where SQL has them in braces, such as {threads}.
+func (b Batch) Expand(sql string) string { return b.Generation.Expand(sql) }
 
 // Queue writes rows; tables of the model are named in braces, such as {threads}. The statements of a transaction run in the
 // order in which they were queued, after all models have read.
@@ -106,8 +120,12 @@ type Event struct {
 func (b Batch) Recorded() iter.Seq[streams.Recorded] {
 	return func(yield func(streams.Recorded) bool) {
 		for i := range b.Commits {
-			for _, r := range b.Commits[i].Events {
-				if !yield(r) {
+			for j := range b.Commits[i].Events {
+				r := &b.Commits[i].Events[j]
+				if b.skips[r.ID] {
+					continue
+				}
+				if !yield(*r) {
 					return
 				}
 			}
@@ -119,24 +137,30 @@ func (b Batch) Recorded() iter.Seq[streams.Recorded] {
 // first that can't be decoded, with an *EventError.
 func (b Batch) Events(kinds ...string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		for r := range b.Recorded() {
-			if len(kinds) > 0 && !slices.Contains(kinds, r.Stream.Kind()) {
-				continue
-			}
-			value, ok := b.decoded.values[r.Place]
-			if !ok {
-				var err error
-				if value, err = b.Schema.Decode(r); err != nil {
-					yield(Event{}, &EventError{Event: r, Err: err})
+		for i := range b.Commits {
+			for j := range b.Commits[i].Events {
+				r := &b.Commits[i].Events[j]
+				if len(kinds) > 0 && !slices.Contains(kinds, r.Stream.Kind()) || b.skips[r.ID] {
+					continue
+				}
+				value, err := b.value(i, j)
+				if err != nil {
+					yield(Event{}, &EventError{Event: *r, Err: err})
 					return
 				}
-				b.decoded.values[r.Place] = value
-			}
-			if !yield(Event{Recorded: r, Value: value}, nil) {
-				return
+				if !yield(Event{Recorded: *r, Value: value}, nil) {
+					return
+				}
 			}
 		}
 	}
+}
+
+func (b Batch) value(commit, event int) (any, error) {
+	if b.values != nil && b.values[commit] != nil && b.values[commit][event] != nil {
+		return b.values[commit][event], nil
+	}
+	return b.Schema.Decode(b.Commits[commit].Events[event])
 }
 
 // Checker is a Projector that sees when the log itself is at fault, whichever process looks and wherever it began. No other

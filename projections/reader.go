@@ -11,43 +11,59 @@ import (
 	"github.com/cairnhq/cairn/streams"
 )
 
-// reader reads one partition for all its models. Those that stand furthest are fed by one tail, the front.
-// Each place further back has a tail of its own, until it is level with the front and joins it.
+// reader reads one partition for all its seats. Those that stand furthest are fed by one tail, the front, each lane by
+// itself. Who is further back has a tail of its own, until it is level with the front of its lane and joins it.
 type reader struct {
 	engine    *Engine
 	partition int32
-
-	mu    sync.Mutex // held by the front while it applies, and by whoever joins it
-	front []*seat
-	next  int64 // where the front stands
-	alive bool  // the front reads
+	fronts    map[lane]*front
 }
 
-// near is how many offsets behind the front a tail holds the front's lock, so that it can't be outrun for ever.
-const near = 4096
+// front are the seats of a lane that are furthest.
+type front struct {
+	mu    sync.Mutex // held while they are fed, and by whoever joins them
+	seats []*seat
+	next  int64 // where they stand
+	alive bool  // they are fed
+}
 
-var errLevel = errors.New("level with the front")
+// near is how many offsets behind the front a tail holds the front's lock, so that it can't be outrun for ever. Seats as near
+// to each other begin with one tail.
+const near = 4096
 
 // run feeds the seats until ctx ends, or an error passes by. It answers nil when all projectors have stopped.
 func (r *reader) run(ctx context.Context, seats []*seat) error {
 	groups := byPlace(seats)
-	r.front, r.next, r.alive = groups[0], groups[0][0].checkpoint.Next, true
+	r.fronts = map[lane]*front{}
+	for _, s := range seats {
+		r.fronts[s.of()] = &front{}
+	}
+	lowest := slices.MinFunc(groups[0], further).checkpoint
+	for _, s := range groups[0] {
+		f := r.fronts[s.of()]
+		f.seats, f.next, f.alive = append(f.seats, s), lowest.Next, true
+	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return r.lead(ctx, groups[0][0].checkpoint) })
-	for _, behind := range groups[1:] {
-		group.Go(func() error { return r.follow(ctx, behind) })
+	for i, g := range groups {
+		flow := r.follow(g)
+		if i == 0 {
+			flow = r.lead(g)
+		}
+		group.Go(func() error { return flow.run(ctx) })
 	}
 	return group.Wait()
 }
 
-// byPlace are the seats grouped by their checkpoint, the furthest first.
+func further(a, b *seat) int { return int(min(1, max(-1, a.checkpoint.Next-b.checkpoint.Next))) }
+
+// byPlace are the seats grouped by where they stand, the furthest first. Those of a group are near to each other.
 func byPlace(seats []*seat) [][]*seat {
 	sorted := slices.Clone(seats)
-	slices.SortStableFunc(sorted, func(a, b *seat) int { return int(min(1, max(-1, b.checkpoint.Next-a.checkpoint.Next))) })
+	slices.SortStableFunc(sorted, func(a, b *seat) int { return further(b, a) })
 	var groups [][]*seat
 	for _, s := range sorted {
 		last := len(groups) - 1
-		if last >= 0 && groups[last][0].checkpoint == s.checkpoint {
+		if last >= 0 && groups[last][0].checkpoint.Next-s.checkpoint.Next <= near && groups[last][0].checkpoint.Acceptance.Era == s.checkpoint.Acceptance.Era {
 			groups[last] = append(groups[last], s)
 			continue
 		}
@@ -56,67 +72,76 @@ func byPlace(seats []*seat) [][]*seat {
 	return groups
 }
 
-// errAllStopped ends the tail of projectors that have all stopped.
-var errAllStopped = errors.New("all projectors of the tail have stopped")
+// errDone ends the feeding of a lane: its projectors have all stopped, or joined the front.
+var errDone = errors.New("all projectors of the lane have stopped or joined the front")
 
-func (r *reader) lead(ctx context.Context, from streams.Checkpoint) error {
-	err := r.engine.cfg.Tailer.Tail(ctx, r.partition, from, func(ctx context.Context, b streams.Batch) error {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		for _, part := range chunks(b) {
-			going, err := r.engine.apply(ctx, r.front, part)
+// flow is one tail and the lanes that it feeds.
+type flow struct {
+	reader *reader
+	from   streams.Checkpoint
+	lanes  map[lane]func(context.Context, *piece) error
+}
+
+func (r *reader) flow(seats []*seat) *flow {
+	return &flow{reader: r, from: slices.MinFunc(seats, further).checkpoint, lanes: map[lane]func(context.Context, *piece) error{}}
+}
+
+// lead is the flow of the fronts.
+func (r *reader) lead(seats []*seat) *flow {
+	flow := r.flow(seats)
+	for _, s := range seats {
+		f := r.fronts[s.of()]
+		flow.lanes[s.of()] = func(ctx context.Context, p *piece) error {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			going, err := r.engine.apply(ctx, f.seats, p)
 			if err != nil {
 				return err
 			}
-			r.front, r.next = going, part.Next.Next
+			f.seats, f.next = going, p.next.Next
 			if len(going) == 0 {
-				r.alive = false
-				return errAllStopped
+				f.alive = false
+				return errDone
 			}
+			return nil
 		}
-		return nil
-	})
-	if errors.Is(err, errAllStopped) {
-		return nil
 	}
-	return err
+	return flow
 }
 
-func (r *reader) follow(ctx context.Context, seats []*seat) error {
-	err := r.engine.cfg.Tailer.Tail(ctx, r.partition, seats[0].checkpoint, func(ctx context.Context, b streams.Batch) error {
-		for _, part := range chunks(b) {
-			going, joined, err := r.catchUp(ctx, seats, part)
-			seats = going
-			switch {
-			case err != nil:
-				return err
-			case joined:
-				return errLevel
-			case len(seats) == 0:
-				return errAllStopped
-			}
-		}
-		return nil
-	})
-	if errors.Is(err, errLevel) || errors.Is(err, errAllStopped) {
-		return nil
+// follow is the flow of seats that are behind.
+func (r *reader) follow(seats []*seat) *flow {
+	flow := r.flow(seats)
+	byLane := map[lane][]*seat{}
+	for _, s := range seats {
+		byLane[s.of()] = append(byLane[s.of()], s)
 	}
-	return err
+	for l, behind := range byLane {
+		flow.lanes[l] = func(ctx context.Context, p *piece) (err error) {
+			var joined bool
+			behind, joined, err = r.catchUp(ctx, r.fronts[l], behind, p)
+			if err == nil && (joined || len(behind) == 0) {
+				return errDone
+			}
+			return err
+		}
+	}
+	return flow
 }
 
-// catchUp applies a part of a batch and joins the front if it is level then. Whoever joins may stand a little
-// further than the front: each seat skips what it has.
-func (r *reader) catchUp(ctx context.Context, seats []*seat, part streams.Batch) (going []*seat, joined bool, err error) {
-	r.mu.Lock()
-	if r.next-part.From.Next > near || !r.alive {
-		r.mu.Unlock()
-		going, err = r.engine.apply(ctx, seats, part)
+// catchUp applies a piece and joins the front if it is level then. Whoever joins may stand a little further than the front:
+// each seat skips what it has.
+func (r *reader) catchUp(ctx context.Context, f *front, seats []*seat, p *piece) (going []*seat, joined bool, err error) {
+	f.mu.Lock()
+	if f.next-p.from.Next > near || !f.alive {
+		f.mu.Unlock()
+		going, err = r.engine.apply(ctx, seats, p)
 		return going, false, err
 	}
-	defer r.mu.Unlock()
-	going, err = r.engine.apply(ctx, seats, part)
-	if err == nil && len(going) > 0 && going[0].checkpoint.Next >= r.next {
-		r.front = append(slices.Clone(r.front), going...)
+	defer f.mu.Unlock()
+	going, err = r.engine.apply(ctx, seats, p)
+	if err == nil && len(going) > 0 && slices.MinFunc(going, further).checkpoint.Next >= f.next {
+		f.seats = append(slices.Clone(f.seats), going...)
 		return going, true, nil
 	}
 	return going, false, err

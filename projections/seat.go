@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -16,43 +15,88 @@ import (
 	"github.com/cairnhq/cairn/streams"
 )
 
-// seat is the place of one generation in one partition.
+// seat is the place of one generation in one lane of one partition.
 type seat struct {
 	projector  Projector
 	generation Generation
 	partition  int32
+	lane       int
 	checkpoint streams.Checkpoint
+	skips      map[string]bool // ids of events that the projector steps over
 }
 
-// loadSeats reads where every generation stands that is fed and whose revision is compiled in, and puts new ones at the
-// start.
+// of is the seat's lane.
+func (s *seat) of() lane { return lane{of: s.generation.Lanes, number: s.lane} }
+
+// loadSeats reads where every generation stands that is fed, is not paused, and whose revision is compiled in.
 func loadSeats(ctx context.Context, pool *pgxpool.Pool, projectors []Projector, partition int32) ([]*seat, error) {
-	found, err := Generations(ctx, pool)
+	found, err := generations(ctx, pool, `WHERE g.state = 'feeding' AND p.paused_at IS NULL ORDER BY g.projection, g.generation`)
 	if err != nil {
 		return nil, err
 	}
-	var seats []*seat
-	batch := &pgx.Batch{}
+	var targets []FillTarget
 	for _, g := range found {
-		i := slices.IndexFunc(projectors, func(p Projector) bool { return p.Name() == g.Projection && p.Revision() == g.Revision })
-		if i < 0 || g.State != Feeding {
-			continue
+		if p := compiled(projectors, g); p != nil {
+			targets = append(targets, FillTarget{Projector: p, Generation: g})
 		}
-		s := &seat{projector: projectors[i], generation: g, partition: partition}
-		seats = append(seats, s)
-		start := streams.Start()
-		a := start.Acceptance
+	}
+	return placed(ctx, pool, targets, partition)
+}
+
+// compiled is the projector of a generation's revision; nil: this program has none.
+func compiled(projectors []Projector, g Generation) Projector {
+	for _, p := range projectors {
+		if p.Name() == g.Projection && p.Revision() == g.Revision {
+			return p
+		}
+	}
+	return nil
+}
+
+// placed reads where generations stand in all their lanes of a partition, and puts new ones at the start.
+func placed(ctx context.Context, pool *pgxpool.Pool, targets []FillTarget, partition int32) ([]*seat, error) {
+	var seats []*seat
+	skips := map[string]map[string]bool{}
+	batch := &pgx.Batch{}
+	start := streams.Start()
+	a := start.Acceptance
+	for _, t := range targets {
+		g := t.Generation
 		// The lock on its row: a generation that was never fed may be replaced at this moment.
 		batch.Queue(`INSERT INTO projection_checkpoints (projection, generation, partition, lane, next_offset, era, lead, writer, closed, after_era, command_offset, updated_at)
-			SELECT projection, generation, $3, 0, $4, $5, $6, $7, $8, $9, $10, cairn_now() FROM projection_generations
-			 WHERE projection = $1 AND generation = $2 FOR SHARE ON CONFLICT DO NOTHING`,
-			g.Projection, g.Number, partition, start.Next, a.Era, a.Lead, a.Writer, a.Closed, a.After.Era, a.After.Offset)
-		batch.Queue(`SELECT `+checkpointFields+` FROM projection_checkpoints c
-			WHERE c.projection = $1 AND c.generation = $2 AND c.partition = $3 AND c.lane = 0`, g.Projection, g.Number, partition).
-			QueryRow(func(row pgx.Row) error { return row.Scan(checkpointTargets(&s.checkpoint)...) })
+			SELECT g.projection, g.generation, $3, lane, $4, $5, $6, $7, $8, $9, $10, cairn_now() FROM projection_generations g, generate_series(0, $11 - 1) AS lane
+			 WHERE g.projection = $1 AND g.generation = $2 AND g.lanes = $11 FOR SHARE OF g ON CONFLICT DO NOTHING`,
+			g.Projection, g.Number, partition, start.Next, a.Era, a.Lead, a.Writer, a.Closed, a.After.Era, a.After.Offset, g.Lanes)
+		batch.Queue(`SELECT c.lane, `+checkpointFields+` FROM projection_checkpoints c
+			WHERE c.projection = $1 AND c.generation = $2 AND c.partition = $3 ORDER BY c.lane`, g.Projection, g.Number, partition).
+			Query(func(rows pgx.Rows) error {
+				before := len(seats)
+				var s seat
+				_, err := pgx.ForEachRow(rows, append([]any{&s.lane}, checkpointTargets(&s.checkpoint)...), func() error {
+					seats = append(seats, &seat{projector: t.Projector, generation: g, partition: partition, lane: s.lane, checkpoint: s.checkpoint})
+					return nil
+				})
+				if err == nil && len(seats)-before != g.Lanes {
+					err = errConflict // it was dropped, or has other lanes by now
+				}
+				return err
+			})
+		if skips[g.Projection] != nil {
+			continue
+		}
+		ids := map[string]bool{}
+		skips[g.Projection] = ids
+		batch.Queue(`SELECT event_id FROM projection_skips WHERE projection = $1`, g.Projection).Query(func(rows pgx.Rows) error {
+			var id string
+			_, err := pgx.ForEachRow(rows, []any{&id}, func() error { ids[id] = true; return nil })
+			return err
+		})
 	}
 	if err := pool.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, fmt.Errorf("projections: read the checkpoints of partition %d: %w", partition, err)
+	}
+	for _, s := range seats {
+		s.skips = skips[s.generation.Projection]
 	}
 	return seats, nil
 }
@@ -64,19 +108,20 @@ var errConflict = errors.New("projections: another copy moved the checkpoint")
 // or fails. It also clears the mark of a projector that had stopped, which has now got further.
 func advance(ctx context.Context, tx pgx.Tx, seats []*seat, next streams.Checkpoint) error {
 	names, generations, expected := make([]string, len(seats)), make([]int32, len(seats)), make([]int64, len(seats))
+	lanes := make([]int32, len(seats))
 	eras := make([]int32, len(seats)) // an offset is one in its era only: a migration of the log leaves another
 	for i, s := range seats {
 		names[i], generations[i], expected[i] = s.projector.Name(), int32(s.generation.Number), s.checkpoint.Next
-		eras[i] = int32(s.checkpoint.Acceptance.Era)
+		eras[i], lanes[i] = int32(s.checkpoint.Acceptance.Era), int32(s.lane)
 	}
 	a := next.Acceptance
 	tag, err := tx.Exec(ctx, `UPDATE projection_checkpoints c
 		   SET next_offset = $6, era = $7, lead = $8, writer = $9, closed = $10, after_era = $11, command_offset = $12, updated_at = cairn_now(),
 		       stopped_at = NULL, stopped_offset = NULL, stopped_event = NULL, stopped_reason = NULL
-		  FROM unnest($1::text[], $2::int[], $3::bigint[], $4::int[]) AS k (projection, generation, expected, era)
-		 WHERE c.projection = k.projection AND c.generation = k.generation AND c.partition = $5 AND c.lane = 0
+		  FROM unnest($1::text[], $2::int[], $3::bigint[], $4::int[], $13::int[]) AS k (projection, generation, expected, era, lane)
+		 WHERE c.projection = k.projection AND c.generation = k.generation AND c.partition = $5 AND c.lane = k.lane
 		   AND c.next_offset = k.expected AND c.era = k.era`,
-		names, generations, expected, eras, seats[0].partition, next.Next, a.Era, a.Lead, a.Writer, a.Closed, a.After.Era, a.After.Offset)
+		names, generations, expected, eras, seats[0].partition, next.Next, a.Era, a.Lead, a.Writer, a.Closed, a.After.Era, a.After.Offset, lanes)
 	if err != nil {
 		return fmt.Errorf("projections: move the checkpoint: %w", err)
 	}

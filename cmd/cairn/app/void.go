@@ -70,7 +70,7 @@ func (o *Operator) Void(ctx context.Context, partition int32, offset int64, reas
 			done.Passed = append(done.Passed, s.Projection)
 		}
 	}
-	done.Resumed, err = projections.Resume(ctx, o.read, partition, offset)
+	done.Resumed, err = projections.Retry(ctx, o.read, partition, offset)
 	return done, err
 }
 

@@ -1,0 +1,141 @@
+package projections
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+)
+
+// sampleEnds notes where the log ends, by which effects tell whether a model is caught up.
+func (e *Engine) sampleEnds(ctx context.Context, held map[int32]*holding) {
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Session/2)
+	defer cancel()
+	for partition := range held {
+		end, err := e.cfg.Tailer.End(ctx, partition)
+		if err == nil {
+			_, err = e.cfg.Pool.Exec(ctx, `WITH old AS (DELETE FROM log_ends WHERE partition = $1
+					AND (sampled_at < cairn_now() - interval '1 minute' OR sampled_at > cairn_now() + interval '1 minute'))
+				INSERT INTO log_ends (partition, sampled_at, end_offset) VALUES ($1, cairn_now(), $2) ON CONFLICT DO NOTHING`, partition, end)
+		}
+		if err != nil && ctx.Err() == nil {
+			e.cfg.Log.Warn("the end of the log is not known", "partition", partition, "error", err)
+		}
+	}
+}
+
+// errAgain says that the registry has changed: a generation is fed from now on, or not any more, or is to go on.
+var errAgain = errors.New("projections: the registry has changed")
+
+// feed brings the models of a partition along until ctx ends.
+func (e *Engine) feed(ctx context.Context, partition int32, again <-chan struct{}) error {
+	wait := newBackOff()
+	for {
+		moved, err := e.feedOnce(ctx, partition, again)
+		if moved {
+			wait.Reset()
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if errors.Is(err, errAgain) {
+			e.cfg.Log.Debug("the generations that are fed are looked up anew", "partition", partition)
+			continue
+		}
+		if !errors.Is(err, errConflict) {
+			e.cfg.Log.Warn("a partition's projectors begin again at their checkpoints", "partition", partition, "error", err)
+		}
+		if !pause(ctx, wait.NextBackOff()) {
+			return ctx.Err()
+		}
+	}
+}
+
+func (e *Engine) feedOnce(ctx context.Context, partition int32, again <-chan struct{}) (moved bool, err error) {
+	select {
+	case <-again: // what it says is read now
+	default:
+	}
+	seats, err := loadSeats(ctx, e.cfg.Pool, e.cfg.Projectors, partition)
+	if err == nil {
+		err = e.checkEra(seats)
+	}
+	if err != nil {
+		return false, err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	if len(seats) > 0 {
+		began := seats[0].checkpoint.Next
+		defer func() { moved = seats[0].checkpoint.Next != began }()
+		r := reader{engine: e, partition: partition}
+		group.Go(func() error { return r.run(ctx, seats) }) // without an error: every projector has stopped
+	}
+	group.Go(func() error {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-again:
+			return errAgain
+		}
+	})
+	return moved, group.Wait()
+}
+
+// checkEra refuses checkpoints of a later era: the log was migrated while this process read the old one.
+func (e *Engine) checkEra(seats []*seat) error {
+	for _, s := range seats {
+		if era := s.checkpoint.Acceptance.Era; e.cfg.Era > 0 && era > e.cfg.Era {
+			return fmt.Errorf("projections: %s is in era %d and this process reads the log of era %d: the log was migrated, end this process", s.generation, era, e.cfg.Era)
+		}
+	}
+	return nil
+}
+
+// registry is what decides which seats a partition has.
+type registry struct {
+	text    string
+	stopped map[int32]int // by partition, how many projectors are marked as stopped
+}
+
+// look has partitions begin again when the registry has changed, and when fewer projectors are marked as stopped: somebody
+// wants them to be tried again.
+func (s *session) look() {
+	ctx, cancel := context.WithTimeout(s.life, s.engine.cfg.Session/2)
+	defer cancel()
+	is, err := readRegistry(ctx, s.engine.cfg.Pool)
+	if err != nil {
+		return // the database is away: who writes says so
+	}
+	for partition, h := range s.held {
+		if s.was.text != "" && is.text != s.was.text || is.stopped[partition] < s.was.stopped[partition] {
+			select {
+			case h.again <- struct{}{}:
+			default:
+			}
+		}
+	}
+	s.was = is
+}
+
+func readRegistry(ctx context.Context, q querier) (registry, error) {
+	r := registry{stopped: map[int32]int{}}
+	err := q.QueryRow(ctx, `SELECT coalesce(string_agg(concat_ws(' ', p.name, p.generation, p.paused_at IS NOT NULL, g.generation, g.revision, g.lanes), ','
+			ORDER BY p.name, g.generation), '')
+		FROM projections p JOIN projection_generations g ON g.projection = p.name AND g.state = 'feeding'`).Scan(&r.text)
+	if err != nil {
+		return r, err
+	}
+	rows, err := q.Query(ctx, `SELECT partition, count(*) FROM projection_checkpoints WHERE stopped_at IS NOT NULL GROUP BY partition`)
+	if err != nil {
+		return r, err
+	}
+	var partition int32
+	var n int
+	found := map[int32]int{}
+	_, err = pgx.ForEachRow(rows, []any{&partition, &n}, func() error { found[partition] = n; return nil })
+	maps.Copy(r.stopped, found)
+	return r, err
+}
