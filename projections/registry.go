@@ -98,6 +98,9 @@ func ensure(ctx context.Context, tx pgx.Tx, has []Generation, p Projector, lanes
 			return err
 		}
 	}
+	if len(has) > 0 {
+		return nil // shown by the removal
+	}
 	return show(ctx, tx, g.Projection)
 }
 
@@ -155,21 +158,25 @@ func (g Generation) make(ctx context.Context, tx pgx.Tx, statements ...string) e
 	return nil
 }
 
-// remove deletes it with its tables. The views must not show it any more.
+// remove deletes it with its tables, and shows what is left. First the checkpoints: whoever feeds it takes their locks before
+// those of the tables.
 func (g Generation) remove(ctx context.Context, tx pgx.Tx) error {
-	for _, table := range g.Tables {
-		if err := hide(ctx, tx, table); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, `DROP TABLE `+pgx.Identifier{g.Table(table)}.Sanitize()); err != nil {
-			return err
-		}
-	}
 	batch := &pgx.Batch{}
 	batch.Queue(`DELETE FROM projection_checkpoints WHERE projection = $1 AND generation = $2`, g.Projection, g.Number)
 	batch.Queue(`DELETE FROM projection_generations WHERE projection = $1 AND generation = $2`, g.Projection, g.Number)
 	batch.Queue(`UPDATE projections SET previous = NULL WHERE name = $1 AND previous = $2`, g.Projection, g.Number)
-	return tx.SendBatch(ctx, batch).Close()
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return err
+	}
+	for _, table := range g.Tables {
+		if err := hide(ctx, tx, table); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `DROP TABLE IF EXISTS `+pgx.Identifier{g.Table(table)}.Sanitize()); err != nil {
+			return err
+		}
+	}
+	return show(ctx, tx, g.Projection)
 }
 
 // MakeKey makes the primary keys of a generation's tables, unless they are there: what upserts need.
@@ -195,7 +202,9 @@ func MakeKey(ctx context.Context, tx pgx.Tx, g Generation) error {
 
 // BuildIndexes makes a filled generation's keys and indexes, all at once, and has it fed from then on.
 func BuildIndexes(ctx context.Context, pool *pgxpool.Pool, g Generation) error {
-	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return buildIndexes(ctx, tx, g) })
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		return unhurried(tx, func() error { return buildIndexes(ctx, tx, g) })
+	})
 	if err != nil {
 		return fmt.Errorf("projections: indexes of %s: %w", g, err)
 	}

@@ -1,0 +1,22 @@
+package projections
+
+import (
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// aLongTime is more than any statement over a whole read model takes.
+const aLongTime = 24 * time.Hour
+
+// unhurried does something in a transaction whose statements may take long: the connection is not given up when no byte of
+// an answer came for a while.
+func unhurried(tx pgx.Tx, do func() error) error {
+	conn := tx.Conn().PgConn().Conn()
+	if err := conn.SetDeadline(time.Now().Add(aLongTime)); err != nil {
+		return err
+	}
+	err := do()
+	return errors.Join(err, conn.SetDeadline(time.Time{}))
+}
