@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,11 +15,12 @@ import (
 
 	"github.com/cairnhq/cairn/handlers/accounts"
 	"github.com/cairnhq/cairn/streams"
+	"github.com/cairnhq/cairn/streams/tracing"
 )
 
 // What a request's context carries, by echo's keys.
 const (
-	keyTrace     = "trace"
+	keyRequest   = "request"
 	keyPrincipal = "principal"
 )
 
@@ -33,7 +35,8 @@ func (s *server) identify(next echo.HandlerFunc) echo.HandlerFunc {
 		if !shape.MatchString(id) {
 			id = uuid.NewString()
 		}
-		c.Set(keyTrace, id)
+		c.Set(keyRequest, id)
+		c.SetRequest(c.Request().WithContext(tracing.With(c.Request().Context(), tracing.Fields{Request: id})))
 		header := c.Response().Header()
 		header.Set(echo.HeaderXRequestID, id)
 		header.Set("X-Content-Type-Options", "nosniff")
@@ -41,9 +44,10 @@ func (s *server) identify(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
+// traceID is by what a request is found in traces and logs: its trace, or its own id where nothing is traced.
 func traceID(c echo.Context) string {
-	id, _ := c.Get(keyTrace).(string)
-	return id
+	id, _ := c.Get(keyRequest).(string)
+	return cmp.Or(tracing.ID(c.Request().Context()), id)
 }
 
 // access logs one line per request: the route, never its query, its headers or its body.
@@ -57,6 +61,7 @@ func (s *server) access(next echo.HandlerFunc) echo.HandlerFunc {
 		if route == "" {
 			route = "(none)"
 		}
+		nameSpan(c, route)
 		level := slog.LevelInfo
 		if route == "/healthz" || route == "/readyz" {
 			level = slog.LevelDebug // somebody asks each second

@@ -103,10 +103,37 @@ func (a *App) traced(handler http.Handler) http.Handler {
 	if a.provider == nil {
 		return passingOn(handler)
 	}
-	return otelhttp.NewHandler(handler, "HTTP", otelhttp.WithTracerProvider(a.provider), otelhttp.WithMeterProvider(noop.NewMeterProvider()),
-		otelhttp.WithPropagators(propagation.TraceContext{}),
-		otelhttp.WithSpanNameFormatter(func(_ string, r *http.Request) string { return r.Method }),
-		otelhttp.WithFilter(func(r *http.Request) bool { return r.URL.Path != "/healthz" && r.URL.Path != "/readyz" }))
+	inner := http.HandlerFunc(func(w http.ResponseWriter, seen *http.Request) {
+		r, ok := seen.Context().Value(asItCame{}).(*http.Request)
+		if !ok {
+			r = seen
+		}
+		handler.ServeHTTP(w, r.WithContext(seen.Context()))
+	})
+	spans := otelhttp.NewHandler(inner, "HTTP", otelhttp.WithTracerProvider(a.provider), otelhttp.WithMeterProvider(noop.NewMeterProvider()),
+		otelhttp.WithPropagators(propagation.TraceContext{}), otelhttp.WithSpanNameFormatter(func(_ string, r *http.Request) string { return r.Method }))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/healthz" || r.URL.Path == "/readyz" {
+			handler.ServeHTTP(w, r)
+			return
+		}
+		spans.ServeHTTP(w, shown(r))
+	})
+}
+
+// asItCame is where a request's context has the request itself.
+type asItCame struct{}
+
+// shown is what a span may see of a request: how it is asked, and its trace. Its address says where somebody is, its path
+// may hold what they wrote; the handler names the span by the route.
+func shown(r *http.Request) *http.Request {
+	seen := r.WithContext(context.WithValue(r.Context(), asItCame{}, r))
+	seen.URL, seen.RemoteAddr, seen.RequestURI, seen.Pattern = &url.URL{}, "", "", ""
+	seen.Header = http.Header{}
+	if parent := r.Header.Get(tracing.Header); parent != "" {
+		seen.Header.Set(tracing.Header, parent)
+	}
+	return seen
 }
 
 // passingOn puts a request under the trace that its caller names.
