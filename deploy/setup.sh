@@ -2,7 +2,8 @@
 # Brings a machine what Cairn needs beside Go: the programs of PostgreSQL 15 or newer, and the extension
 # pgvector for them. It installs programs only: it creates, starts, stops and changes no database cluster.
 # With the word "kafka" it brings what the tests on real Kafka need instead: Java 17 or newer, and Maven; with the
-# word "peers" kcat, which the tests against other people's software need.
+# word "peers" kcat, which the tests against other people's software need; with the word "prometheus" the programs
+# prometheus and promtool, which the tests of dashboards and alerts need.
 # Safe to run again; does nothing where everything is there. It never asks a question.
 set -euo pipefail
 
@@ -216,8 +217,33 @@ peers() {
   give_up_if_needed
 }
 
+# prometheus and promtool, for `make test-prometheus`. The package would start a server beside; only its programs are taken.
+prometheus() {
+  local scratch
+  if type -P prometheus >/dev/null && type -P promtool >/dev/null; then
+    say "prometheus and promtool are there"
+    return
+  fi
+  say "installing prometheus and promtool"
+  case "$(uname -s)" in
+    Darwin)
+      command -v brew >/dev/null || { say "needs Homebrew (https://brew.sh). With it: brew install prometheus" >&2; exit 1; }
+      HOMEBREW_NO_AUTO_UPDATE=1 brew install prometheus
+      return ;;
+  esac
+  command -v apt-get >/dev/null || { say "this script knows Debian, Ubuntu and macOS. Install prometheus and promtool, then go on." >&2; exit 1; }
+  apt_update
+  give_up_if_needed
+  scratch=$(mktemp -d)
+  (cd "$scratch" && quiet apt-get -q -o APT::Sandbox::User=root download prometheus && dpkg-deb -x ./prometheus_*.deb .)
+  run install -m 755 "$scratch/usr/bin/prometheus" "$scratch/usr/bin/promtool" /usr/local/bin/
+  give_up_if_needed
+  rm -rf "$scratch"
+  type -P promtool >/dev/null || { say "/usr/local/bin is not where programs are looked for: add it to PATH" >&2; exit 1; }
+}
+
 case "${1:-}" in
-  kafka|peers) "$1"; exit 0 ;;
+  kafka|peers|prometheus) "$1"; exit 0 ;;
 esac
 case "$(uname -s)" in
   Darwin) macos ;;
