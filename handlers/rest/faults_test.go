@@ -50,26 +50,6 @@ func TestARunThatWaits(t *testing.T) {
 	}
 }
 
-func TestAModelThatStandsStillSaysSoAtOnce(t *testing.T) {
-	t.Parallel()
-	r := newRing(t)
-	ann := r.user("ann")
-	made := r.thread(ann, "Plans")
-	ann.see("/api/v1/threads", made)
-	_, err := r.pool.Exec(t.Context(), `UPDATE projection_checkpoints SET stopped_at = cairn_now(), stopped_offset = next_offset,
-		stopped_event = 'an event', stopped_reason = 'the test' WHERE projection = 'threads'`)
-	check(t, err)
-	p, err := streams.ParsePosition(made.header.Get("Position"))
-	check(t, err)
-	p.Position, p.Offset = p.Position+100, p.Offset+100
-	began := time.Now()
-	got := ann.get("/api/v1/threads?min_position="+p.String()).problem(http.StatusServiceUnavailable, "stopped")
-	if took := time.Since(began); took > time.Second || got.header.Get("Retry-After") == "" || got.text("min_position") != p.String() || got.text("position") == "" {
-		t.Errorf("after %v: %v %s", took, got.header, got.raw)
-	}
-	ann.get("/api/v1/threads").want(http.StatusOK) // what it has it still gives
-}
-
 // failing is an asker that fails on demand.
 type failing struct {
 	streams.Asker

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/cairnhq/cairn/projections"
@@ -49,30 +50,37 @@ func (s *server) await(ctx context.Context, minimum *string, models ...string) e
 	return nil
 }
 
-// notThere says of a model that is behind, or stands still, where the caller wants it and how far it is.
+// notThere says of a model that is behind, or stands still, where the caller wants it and how far it is; and
+// of a position that there is not, that there is not.
 func (s *server) notThere(ctx context.Context, want streams.Position, err error) error {
+	var (
+		behind  *projections.Behind
+		stopped *projections.Stopped
+		paused  *projections.Paused
+		unknown *projections.Unknown
+	)
 	p := &problem{MinPosition: want.String(), Numbers: map[string]int64{"wanted_position": int64(want.Position)}}
-	var behind *projections.Behind
-	var stopped *projections.Stopped
-	model := ""
+	var next int64 // the offset that the model reads next
 	switch {
+	case errors.As(err, &unknown):
+		p.Code, p.Detail = "position_unknown", "min_position lies beyond the end of the log"
+		next = math.MaxInt64 // what there is of the scope
 	case errors.As(err, &stopped):
-		model, p.Code, p.retryAfter = stopped.Projection, "stopped", 30*time.Second
-		p.Detail = "the read model " + model + " has stopped before min_position; an operator must look at it"
+		p.Code, p.retryAfter, next = "stopped", 30*time.Second, stopped.Offset
+		p.Detail = "the read model " + stopped.Projection + " has stopped before min_position; an operator must look at it"
+	case errors.As(err, &paused):
+		p.Code, p.retryAfter, next = "paused", 30*time.Second, paused.Next
+		p.Detail = "an operator paused the read model " + paused.Projection + " before min_position"
 	case errors.As(err, &behind):
-		model, p.Code, p.retryAfter = behind.Model, "behind", time.Second
-		p.Detail = "the read model " + model + " has not reached min_position"
+		p.Code, p.retryAfter, next = "behind", time.Second, behind.Next
+		p.Detail = "the read model " + behind.Model + " has not reached min_position"
 	default:
 		return err
 	}
-	head, err := s.Events.Head(ctx, want.Scope)
+	reached, err := s.Events.Reached(ctx, want.Scope, want.Era, next)
 	if err != nil {
 		return err
 	}
-	short, cancel := context.WithTimeout(ctx, glance)
-	defer cancel()
-	if s.Waiter.Wait(short, head, model) == nil { // else it lags behind events, too
-		p.Position, p.Numbers["reached_position"] = head.String(), int64(head.Position)
-	}
+	p.Position, p.Numbers["reached_position"] = reached.String(), int64(reached.Position)
 	return p
 }

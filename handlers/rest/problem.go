@@ -80,6 +80,10 @@ func (s *server) problemOf(err error) *problem {
 		return &problem{Code: "behind", Detail: behind.Error(), retryAfter: time.Second}
 	case errors.Is(err, projections.ErrStopped):
 		return &problem{Code: "stopped", Detail: err.Error(), retryAfter: 30 * time.Second}
+	case errors.Is(err, projections.ErrPaused):
+		return &problem{Code: "paused", Detail: err.Error(), retryAfter: 30 * time.Second}
+	case errors.Is(err, projections.ErrUnknown):
+		return fail("position_unknown", err.Error())
 	case errors.Is(err, projections.ErrNotFound):
 		return fail("not_found", "there is nothing with that name that belongs to you")
 	case errors.Is(err, accounts.ErrCredentials):

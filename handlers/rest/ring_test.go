@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/labstack/echo/v4"
 	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
 
@@ -50,6 +51,8 @@ func TestMain(m *testing.M) { pgtest.Main(m, func() error { return goleak.Find()
 type ring struct {
 	t      *testing.T
 	server *httptest.Server
+	router *echo.Echo
+	says   document
 	pool   *pgxpool.Pool
 	log    *logs
 }
@@ -78,7 +81,7 @@ func newRing(t *testing.T, options ...option) *ring {
 
 	db := projections.NewDB(pool)
 	e, th, ru, de := events.New(db, events.PartitionedBy(tailer.PartitionOf)), threads.New(db), runs.New(db), devices.New(db)
-	open, ti, wo, waiter := openeffects.New(db), timers.New(db), work.New(pool), projections.NewWaiter(pool)
+	open, ti, wo, waiter := openeffects.New(db), timers.New(db), work.New(pool), projections.NewWaiter(pool, projections.WithLog(tailer, config.Topics.CurrentEra()))
 	engine := projections.NewEngine(projections.EngineConfig{Pool: pool, Tailer: tailer, Schema: schema, Projectors: []projections.Projector{
 		e.Projector(), th.Projector(), ru.Projector(), de.Projector(), open.Projector(), ti.Projector()}})
 	people := accounts.New(accounts.Config{Vault: keys, Asker: asker, Master: master, Now: time.Now, Cost: accounts.Cost{MemoryKiB: 8, Passes: 1, Lanes: 1}})
@@ -89,7 +92,7 @@ func newRing(t *testing.T, options ...option) *ring {
 		Tick: 200 * time.Millisecond, Log: quiet}
 	worker.Kinds = effects.BuiltIn(worker, model.Offline(), embed.Hashed{})
 
-	r := &ring{t: t, pool: pool, log: &logs{}}
+	r := &ring{t: t, says: readDocument(t), pool: pool, log: &logs{}}
 	for _, run := range []func(context.Context) error{writer.Run, asker.Run, engine.Run, waiter.Run, gateway.Run, effects.New(worker).Run} {
 		r.background(run)
 	}
@@ -102,6 +105,7 @@ func newRing(t *testing.T, options ...option) *ring {
 	}
 	handler, err := rest.New(settings)
 	check(t, err)
+	r.router = handler.(*echo.Echo)
 	mux := http.NewServeMux()
 	mux.Handle("/", handler)
 	mux.Handle("/api/v1/ws/device", gateway.Handler())
@@ -203,6 +207,9 @@ func (u *user) do(method, path string, body any, headers ...header) *answer {
 	check(u.r.t, err)
 	a := &answer{t: u.r.t, what: method + " " + path, status: response.StatusCode, header: response.Header, raw: raw}
 	_ = json.Unmarshal(raw, &a.body) // not all answers are objects
+	for _, fault := range u.r.says.holds(method, path, a) {
+		u.r.t.Errorf("%s: status %d is not what openapi.yaml says: %s: %.300s", a.what, a.status, fault, raw)
+	}
 	return a
 }
 
