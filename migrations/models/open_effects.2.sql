@@ -29,3 +29,5 @@ ALTER TABLE {open_effects} ADD PRIMARY KEY (scope, id);
 CREATE INDEX {open_effects}_by_group ON {open_effects} (scope, grp);
 CREATE INDEX {open_effects}_by_device ON {open_effects} (scope, device) WHERE device <> '';
 CREATE INDEX {open_effects}_by_place ON {open_effects} (partition, log_offset);
+CREATE INDEX {open_effects}_of_devices ON {open_effects} (partition, log_offset) WHERE kind = 'device';
+CREATE INDEX {open_effects}_started ON {open_effects} (partition, log_offset) WHERE started AND NOT repeatable;

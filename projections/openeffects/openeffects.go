@@ -61,6 +61,9 @@ func fields(g projections.Generation) string {
 	return common + `, e.trace`
 }
 
+// claim is who has an effect e, looked up by its key: OFFSET 0 keeps the planner from reading all claims to join them.
+const claim = `LEFT JOIN LATERAL (SELECT worker FROM effect_claims t WHERE t.scope = e.scope AND t.id = e.id OFFSET 0) c ON true`
+
 // Take claims effects of those kinds for a worker, the oldest first, at most limit. It takes what nobody
 // holds, or who holds it is dead; of the kind "device" only those of the devices named by DevicePair. It
 // takes nothing while effects are paused, nothing from a partition in which the model is not caught up, and
@@ -71,22 +74,28 @@ func fields(g projections.Generation) string {
 // still names the dead worker that was seen.
 func (m *Model) Take(ctx context.Context, worker string, kinds []string, devices []string, limit int) ([]Effect, error) {
 	scopes, ids := split(devices)
+	which := `e.kind = ANY ($2) AND (e.kind <> 'device' OR (e.scope, e.device) IN (SELECT * FROM unnest($3::text[], $4::text[])))`
+	if len(kinds) == 1 && kinds[0] == "device" { // in words that fit the index
+		which = `e.kind = 'device' AND $2::text[] IS NOT NULL AND (e.scope, e.device) IN (SELECT * FROM unnest($3::text[], $4::text[]))`
+	}
 	taken, err := m.query(ctx, func(g projections.Generation) string {
 		return `WITH me AS (
 			INSERT INTO workers (worker, touched_at) SELECT $1, cairn_now()
 			 WHERE NOT EXISTS (SELECT 1 FROM workers WHERE worker = $1 AND touched_at > cairn_now() - interval '1 second')
 			ON CONFLICT (worker) DO UPDATE SET touched_at = EXCLUDED.touched_at
 		), free AS (
-			SELECT e.scope, e.id, c.worker AS dead
-			  FROM {open_effects} e LEFT JOIN effect_claims c ON c.scope = e.scope AND c.id = e.id
-			 WHERE {live} AND e.kind = ANY ($2)
-			   AND (e.kind <> 'device' OR (e.scope, e.device) IN (SELECT * FROM unnest($3::text[], $4::text[])))
-			   AND (e.repeatable OR NOT e.started)
-			   AND (c.worker IS NULL OR c.worker <> $1 AND NOT cairn_alive(c.worker))
-			   AND NOT EXISTS (SELECT 1 FROM effects_switch WHERE paused)
-			   AND e.partition IN (SELECT cairn_caught_up('` + Name + `'))
-			 ORDER BY e.partition, e.log_offset LIMIT $5
-			   FOR UPDATE OF e SKIP LOCKED -- what another takes right now is no concern of ours
+			-- From each partition the oldest: so it goes by the index, however many there are.
+			SELECT f.* FROM (SELECT cairn_caught_up('` + Name + `') AS partition) p, LATERAL (
+				SELECT e.scope, e.id, c.worker AS dead, e.partition, e.log_offset
+				  FROM {open_effects} e ` + claim + `
+				 WHERE e.partition = p.partition AND ` + which + `
+				   AND (e.repeatable OR NOT e.started)
+				   AND (c.worker IS NULL OR c.worker <> $1 AND NOT cairn_alive(c.worker))
+				 ORDER BY e.log_offset LIMIT $5
+				   FOR UPDATE OF e SKIP LOCKED -- what another takes right now is no concern of ours
+			) f
+			 WHERE {live} AND NOT EXISTS (SELECT 1 FROM effects_switch WHERE paused)
+			 ORDER BY f.partition, f.log_offset LIMIT $5
 		), claimed AS (
 			INSERT INTO effect_claims AS t (scope, id, worker, claimed_at)
 			SELECT scope, id, $1, cairn_now() FROM free
@@ -94,7 +103,8 @@ func (m *Model) Take(ctx context.Context, worker string, kinds []string, devices
 			 WHERE t.worker = (SELECT f.dead FROM free f WHERE f.scope = t.scope AND f.id = t.id)
 			RETURNING scope, id
 		)
-		SELECT ` + fields(g) + ` FROM claimed JOIN {open_effects} e USING (scope, id) ORDER BY e.partition, e.log_offset`
+		SELECT ` + fields(g) + ` FROM claimed k, LATERAL (SELECT * FROM {open_effects} o WHERE o.scope = k.scope AND o.id = k.id OFFSET 0) e
+		 ORDER BY e.partition, e.log_offset`
 	}, worker, kinds, scopes, ids, limit)
 	return taken, wrap("take", err)
 }
@@ -113,11 +123,11 @@ func (m *Model) Release(ctx context.Context, worker string, scope domain.Scope, 
 // their outcome is unknown. Like Take it looks only where the model is caught up, and not while paused.
 func (m *Model) Abandoned(ctx context.Context, limit int) ([]Effect, error) {
 	found, err := m.query(ctx, func(g projections.Generation) string {
-		return `SELECT ` + fields(g) + `
-		  FROM {open_effects} e LEFT JOIN effect_claims c ON c.scope = e.scope AND c.id = e.id
-		 WHERE {live} AND e.started AND NOT e.repeatable AND (c.worker IS NULL OR NOT cairn_alive(c.worker))
-		   AND NOT EXISTS (SELECT 1 FROM effects_switch WHERE paused)
-		   AND e.partition IN (SELECT cairn_caught_up('` + Name + `'))
+		return `SELECT ` + fields(g) + ` FROM (SELECT cairn_caught_up('` + Name + `') AS partition) p, LATERAL (
+			SELECT e.* FROM {open_effects} e ` + claim + `
+			 WHERE e.partition = p.partition AND e.started AND NOT e.repeatable AND (c.worker IS NULL OR NOT cairn_alive(c.worker))
+			 ORDER BY e.log_offset LIMIT $1
+		) e WHERE {live} AND NOT EXISTS (SELECT 1 FROM effects_switch WHERE paused)
 		 ORDER BY e.partition, e.log_offset LIMIT $1`
 	}, limit)
 	return found, wrap("abandoned", err)
@@ -125,10 +135,14 @@ func (m *Model) Abandoned(ctx context.Context, limit int) ([]Effect, error) {
 
 // List are the open effects with their claims, the oldest first, at most limit. An empty scope means all.
 func (m *Model) List(ctx context.Context, scope domain.Scope, limit int) ([]Claimed, error) {
+	from := `(SELECT * FROM {open_effects} WHERE scope = $1 OFFSET 0)` // few: never walk all others' to find them in order
+	if scope == "" {
+		from = `(SELECT * FROM {open_effects} WHERE $1 = '')`
+	}
 	found, err := projections.RowsOf(ctx, m.db, Name, func(g projections.Generation) string {
 		return `SELECT ` + fields(g) + `, coalesce(c.worker, ''), c.worker IS NOT NULL AND cairn_alive(c.worker)
-		  FROM {open_effects} e LEFT JOIN effect_claims c ON c.scope = e.scope AND c.id = e.id
-		 WHERE {live} AND ($1 = '' OR e.scope = $1) ORDER BY e.partition, e.log_offset LIMIT $2`
+		  FROM ` + from + ` e ` + claim + `
+		 WHERE {live} ORDER BY e.partition, e.log_offset LIMIT $2`
 	}, func(row pgx.CollectableRow) (Claimed, error) {
 		var c Claimed
 		var err error

@@ -26,8 +26,9 @@ const unindexed = 500
 // ByAgent are the runs of an agent, the newest first, at most limit. The cursor of the first page is empty; next is empty
 // on the last page.
 func (m *Model) ByAgent(ctx context.Context, scope domain.Scope, agent, after string, limit int) (page []Run, next string, err error) {
-	from, first := cursor{}, after == ""
-	if !first {
+	// A first page is one before the end of time: one condition for all pages, so that every plan goes by the index.
+	from := cursor{Posted: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)}
+	if after != "" {
 		raw, err := base64.RawURLEncoding.DecodeString(after)
 		if err != nil || json.Unmarshal(raw, &from) != nil {
 			return nil, "", ErrCursor
@@ -38,12 +39,12 @@ func (m *Model) ByAgent(ctx context.Context, scope domain.Scope, agent, after st
 		// Revision 1 has no column for it. Until the next is filled and swapped, which happens by itself, its records say it.
 		indexed, ask := false, limit+1-len(page)
 		found, err := projections.RowsOf(ctx, m.db, Name, func(g projections.Generation) string {
-			sql := `SELECT record FROM {runs} WHERE {live} AND scope = $1 AND ($3 OR (created_at, run) < ($4, $5))`
+			sql := `SELECT record FROM {runs} WHERE {live} AND scope = $1 AND (created_at, run) < ($3, $4)`
 			if indexed = g.Revision >= indexedSince; indexed {
-				return sql + ` AND agent = $2 ORDER BY created_at DESC, run DESC LIMIT $6`
+				return sql + ` AND agent = $2 ORDER BY created_at DESC, run DESC LIMIT $5`
 			}
-			return sql + fmt.Sprintf(` AND $2::text IS NOT NULL ORDER BY created_at DESC, run DESC LIMIT greatest($6, %d)`, unindexed)
-		}, scanRecord, string(scope), projections.Text(agent), first, from.Posted, from.Run, ask)
+			return sql + fmt.Sprintf(` AND $2::text IS NOT NULL ORDER BY created_at DESC, run DESC LIMIT greatest($5, %d)`, unindexed)
+		}, scanRecord, string(scope), projections.Text(agent), from.Posted, from.Run, ask)
 		if err != nil {
 			return nil, "", fmt.Errorf("runs: of agent %s: %w", agent, err)
 		}
@@ -61,7 +62,7 @@ func (m *Model) ByAgent(ctx context.Context, scope domain.Scope, agent, after st
 			return page, "", nil
 		}
 		last := found[len(found)-1]
-		first, from = false, cursor{Posted: last.PostedAt, Run: projections.Text(last.ID)}
+		from = cursor{Posted: last.PostedAt, Run: projections.Text(last.ID)}
 	}
 }
 

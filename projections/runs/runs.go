@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -172,7 +173,10 @@ func (m *Model) Get(ctx context.Context, scope domain.Scope, run string) (Run, e
 // ByThread are a thread's newest runs, the newest first: those whose message has a version below before
 // (0: from the end), at most limit; all of them with limit 0.
 func (m *Model) ByThread(ctx context.Context, scope domain.Scope, threadID string, before uint64, limit int) ([]Run, error) {
-	return m.query(ctx, `SELECT record FROM {runs} WHERE {live} AND scope = $1 AND thread = $2 AND ($3::bigint = 0 OR version < $3)
+	if before == 0 || before > math.MaxInt64 {
+		before = math.MaxInt64
+	}
+	return m.query(ctx, `SELECT record FROM {runs} WHERE {live} AND scope = $1 AND thread = $2 AND version < $3
 		ORDER BY version DESC LIMIT NULLIF($4::bigint, 0)`, string(scope), projections.Text(threadID), int64(before), limit)
 }
 

@@ -65,8 +65,9 @@ type cursor struct {
 // List are the scope's threads, the most recently active first, at most limit. The cursor of the first page
 // is empty; next is empty on the last page.
 func (m *Model) List(ctx context.Context, scope domain.Scope, after string, limit int) (page []Thread, next string, err error) {
-	from, first := cursor{}, after == ""
-	if !first {
+	// A first page is one before the end of time: one condition for all pages, so that every plan goes by the index.
+	from := cursor{Activity: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)}
+	if after != "" {
 		raw, err := base64.RawURLEncoding.DecodeString(after)
 		if err != nil || json.Unmarshal(raw, &from) != nil {
 			return nil, "", ErrCursor
@@ -74,8 +75,8 @@ func (m *Model) List(ctx context.Context, scope domain.Scope, after string, limi
 	}
 	limit = max(limit, 1)
 	page, err = projections.Rows(ctx, m.db, Name, `SELECT `+fields+` FROM {threads}
-		WHERE {live} AND scope = $1 AND ($2 OR (last_activity, thread) < ($3, $4))
-		ORDER BY last_activity DESC, thread DESC LIMIT $5`, scan, string(scope), first, from.Activity, projections.Text(from.Thread), limit+1)
+		WHERE {live} AND scope = $1 AND (last_activity, thread) < ($2, $3)
+		ORDER BY last_activity DESC, thread DESC LIMIT $4`, scan, string(scope), from.Activity, projections.Text(from.Thread), limit+1)
 	if err != nil {
 		return nil, "", fmt.Errorf("threads: list: %w", err)
 	}
