@@ -108,18 +108,16 @@ func TestAModelThatStandsStillSaysSoAtOnce(t *testing.T) {
 	first := r.thread(ann, "Plans")
 	ann.see("/api/v1/threads", first)
 
-	wants := func(code string) {
+	wants := func(code string, after, want streams.Position) {
 		t.Helper()
-		made := r.thread(ann, "More plans")
 		began := time.Now()
-		got := ann.get("/api/v1/threads?min_position="+made.header.Get("Position")).problem(http.StatusServiceUnavailable, code)
+		got := ann.get("/api/v1/threads?min_position="+want.String()).problem(http.StatusServiceUnavailable, code)
 		reached, err := streams.ParsePosition(got.text("position"))
-		if took := time.Since(began); took > time.Second || got.header.Get("Retry-After") != "30" || got.text("min_position") != made.header.Get("Position") || err != nil ||
-			reached.Position < position(t, first).Position || reached.Position >= position(t, made).Position {
+		if took := time.Since(began); took > time.Second || got.header.Get("Retry-After") != "30" || got.text("min_position") != want.String() || err != nil ||
+			reached.Position < after.Position || reached.Position >= want.Position {
 			t.Errorf("after %v: %v %s", took, got.header, got.raw)
 		}
 		ann.get("/api/v1/threads").want(http.StatusOK) // what it has it still gives
-		ann.see("/api/v1/events", made)                // and the others go on
 	}
 	check(t, projections.Pause(t.Context(), r.pool, threads.Name, "the test"))
 	r.eventually("a pause that the engine has heard of", func() bool {
@@ -130,15 +128,18 @@ func TestAModelThatStandsStillSaysSoAtOnce(t *testing.T) {
 		}
 		return got.status != http.StatusOK
 	})
-	wants("paused")
+	made := r.thread(ann, "More plans")
+	wants("paused", position(t, first), position(t, made))
+	ann.see("/api/v1/events", made) // the others go on
 	check(t, projections.Resume(t.Context(), r.pool, threads.Name))
 	r.eventually("a model that goes on", func() bool {
-		first = r.thread(ann, "Plans")
-		return ann.get("/api/v1/threads?min_position="+first.header.Get("Position")).status == http.StatusOK
+		return ann.get("/api/v1/threads?min_position="+made.header.Get("Position")).status == http.StatusOK
 	})
 
 	_, err := r.pool.Exec(t.Context(), `UPDATE projection_checkpoints SET stopped_at = cairn_now(), stopped_offset = next_offset,
 		stopped_event = 'an event', stopped_reason = 'the test' WHERE projection = 'threads'`)
 	check(t, err)
-	wants("stopped")
+	next := position(t, made)
+	next.Position, next.Offset = next.Position+100, next.Offset+100 // what comes next
+	wants("stopped", position(t, made), next)
 }
