@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/thread"
 	"github.com/cairnhq/cairn/projections"
@@ -127,4 +129,44 @@ func TestAScopeWaitsForItsLaneOnly(t *testing.T) {
 			t.Fatalf("%s in lane %d: what it has not: %v", scope, next/10, err)
 		}
 	}
+}
+
+// TestAWaiterFollowsASwap: what the generation has that was read before says nothing any more.
+func TestAWaiterFollowsASwap(t *testing.T) {
+	pool, m, _ := pairs(t)
+	w := projections.NewWaiter(pool, projections.WithPatience(100*time.Millisecond))
+	run(t, w.Run)
+	move := func(generation, next int) {
+		t.Helper()
+		if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(t.Context(), `UPDATE projection_checkpoints SET next_offset = $3 WHERE projection = $1 AND generation = $2`, m.name, generation, next); err != nil {
+				return err
+			}
+			_, err := tx.Exec(t.Context(), `SELECT pg_notify('cairn_projections', $1)`, fmt.Sprintf(`{"p":0,"n":%d,"e":1,"m":["%s %d"]}`, next, m.name, generation))
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(offset int64) streams.Position {
+		return streams.Position{Scope: scope, Position: 1, Era: 1, Offset: offset}
+	}
+	move(2, 3)
+	move(1, 3)
+	if err := w.Wait(t.Context(), at(2), m.name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := projections.Swap(t.Context(), pool, m.name, projections.SwapOptions{Unverified: true}); err != nil {
+		t.Fatal(err)
+	}
+	move(1, 10)
+	var behind *projections.Behind
+	eventually(t, func() error { // the notice of the swap may take a moment
+		if err := w.Wait(t.Context(), at(7), m.name); !errors.As(err, &behind) || behind.Next != 3 {
+			return fmt.Errorf("waiting answered %v, wanted *Behind at 3", err)
+		}
+		return nil
+	})
+	move(2, 8)
+	eventually(t, func() error { return w.Wait(t.Context(), at(7), m.name) })
 }
