@@ -126,16 +126,20 @@ func (r *Fold[K, R]) Load(ctx context.Context, tx pgx.Tx, b Batch) error {
 	return nil
 }
 
-// Find reads the rows that a condition holds for, which are walked with In then. It names columns of the table alone.
-func (r *Fold[K, R]) Find(ctx context.Context, tx pgx.Tx, b Batch, where string, args ...any) error {
-	if r.bulk {
-		if !r.more {
-			return nil
-		}
-		where, args = "true", nil // once; from here on the table is held whole
-		r.more = false
+// Find reads the rows r of the table that meet any of some joins, to be walked with In or looked at by their keys then.
+func (r *Fold[K, R]) Find(ctx context.Context, tx pgx.Tx, b Batch, joins []string, args ...any) error {
+	if r.bulk && !r.more {
+		return nil
 	}
-	if err := r.read(ctx, b.reading(tx), b.Expand("SELECT "+r.table.names("")+" FROM {"+r.table.Name+"} WHERE "+where), args...); err != nil {
+	parts := make([]string, len(joins))
+	for i, join := range joins {
+		parts[i] = "SELECT " + r.table.names("r.") + " FROM {" + r.table.Name + "} r " + join
+	}
+	if r.bulk { // all of it, once: from here on it is held whole
+		r.more = false
+		parts, args = []string{"SELECT " + r.table.names("r.") + " FROM {" + r.table.Name + "} r"}, nil
+	}
+	if err := r.read(ctx, b.reading(tx), b.Expand(strings.Join(parts, "\nUNION ALL ")), args...); err != nil {
 		return fmt.Errorf("%s: find: %w", r.table.Name, err)
 	}
 	return nil

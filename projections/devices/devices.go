@@ -4,14 +4,12 @@ package devices
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/cairnhq/cairn/domain"
-	"github.com/cairnhq/cairn/domain/device"
 	"github.com/cairnhq/cairn/projections"
 )
 
@@ -58,64 +56,19 @@ func (m *Model) Get(ctx context.Context, scope domain.Scope, id string) (Device,
 }
 
 func (m *Model) query(ctx context.Context, sql string, args ...any) ([]Device, error) {
-	found, err := projections.Rows(ctx, m.db, Name, sql, func(row pgx.CollectableRow) (Device, error) {
-		var d Device
-		var scope string
-		var version, position int64
-		err := row.Scan(&scope, &d.ID, &d.Protocol, &d.Timezone, &d.Journal, &d.Batch, &d.IntroducedAt, &d.UpdatedAt, &version, &position)
-		d.Scope, d.Version, d.Position = domain.Scope(scope), uint64(version), uint64(position)
-		d.IntroducedAt, d.UpdatedAt = d.IntroducedAt.UTC(), d.UpdatedAt.UTC()
-		return d, err
-	}, args...)
+	found, err := projections.Rows(ctx, m.db, Name, sql, scan, args...)
 	if err != nil {
 		return nil, fmt.Errorf("devices: %w", err)
 	}
 	return found, nil
 }
 
-// Projector fills the table.
-func (m *Model) Projector() projections.Projector { return projector{} }
-
-type projector struct{}
-
-func (projector) Name() string  { return Name }
-func (projector) Revision() int { return 1 }
-
-// Apply keeps the last hello of each device, and the time of the first.
-func (projector) Apply(_ context.Context, _ pgx.Tx, b projections.Batch) error {
-	var order []*Device
-	rows := map[[2]string]*Device{}
-	for e, err := range b.Events("device") {
-		if err != nil {
-			return err
-		}
-		var hello device.Introduced
-		switch v := e.Value.(type) {
-		case device.Introduced:
-			hello = v
-		case device.Seen: // presence is not here
-			continue
-		default:
-			return &projections.EventError{Event: e.Recorded, Err: errors.New("no event of a device")}
-		}
-		key := [2]string{string(e.Scope), projections.Text(e.Stream.ID())}
-		d := rows[key]
-		if d == nil {
-			d = &Device{Scope: e.Scope, ID: key[1], IntroducedAt: e.Time()}
-			rows[key], order = d, append(order, d)
-		}
-		d.Protocol, d.Timezone, d.Journal, d.Batch = hello.Protocol, projections.Text(hello.Timezone), hello.Journal, hello.Batch
-		d.UpdatedAt, d.Version, d.Position = e.Time(), e.Version, e.Position
-	}
-	if len(order) == 0 {
-		return nil
-	}
-	b.Touch()
-	for _, d := range order { // hellos are rare: a few rows
-		b.Queue(`INSERT INTO {devices} (`+fields+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-			ON CONFLICT (scope, device) DO UPDATE SET protocol = EXCLUDED.protocol, timezone = EXCLUDED.timezone, journal = EXCLUDED.journal,
-				batch = EXCLUDED.batch, updated_at = EXCLUDED.updated_at, version = EXCLUDED.version, position = EXCLUDED.position`,
-			string(d.Scope), d.ID, d.Protocol, d.Timezone, d.Journal, d.Batch, d.IntroducedAt, d.UpdatedAt, int64(d.Version), int64(d.Position))
-	}
-	return nil
+func scan(row pgx.CollectableRow) (Device, error) {
+	var d Device
+	var scope string
+	var version, position int64
+	err := row.Scan(&scope, &d.ID, &d.Protocol, &d.Timezone, &d.Journal, &d.Batch, &d.IntroducedAt, &d.UpdatedAt, &version, &position)
+	d.Scope, d.Version, d.Position = domain.Scope(scope), uint64(version), uint64(position)
+	d.IntroducedAt, d.UpdatedAt = d.IntroducedAt.UTC(), d.UpdatedAt.UTC()
+	return d, err
 }

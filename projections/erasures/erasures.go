@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/cairnhq/cairn/domain"
-	"github.com/cairnhq/cairn/domain/account"
 	"github.com/cairnhq/cairn/projections"
 )
 
@@ -54,28 +53,4 @@ func (m *Model) Scopes(ctx context.Context) ([]domain.Scope, error) {
 		scopes[i] = e.Scope
 	}
 	return scopes, err
-}
-
-// Projector fills the table.
-func (m *Model) Projector() projections.Projector { return projector{} }
-
-type projector struct{}
-
-func (projector) Name() string  { return Name }
-func (projector) Revision() int { return 1 }
-
-// Apply notes the scopes that the batch erases.
-func (projector) Apply(_ context.Context, _ pgx.Tx, b projections.Batch) error {
-	for e, err := range b.Events("account") {
-		if err != nil {
-			return err
-		}
-		if _, ok := e.Value.(account.Erased); !ok {
-			continue
-		}
-		b.Touch()
-		b.Queue(`INSERT INTO {erasures} (scope, erased_at, position, partition, log_offset) VALUES ($1, $2, $3, $4, $5)
-			ON CONFLICT (scope) DO NOTHING`, string(e.Scope), e.Time(), int64(e.Position), e.Place.Partition, e.Place.Offset)
-	}
-	return nil
 }

@@ -3,12 +3,13 @@
 package events
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/bytedance/sonic"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -44,9 +45,11 @@ func New(db *projections.DB, options ...Option) *Model {
 }
 
 // Projector fills the table.
-func (m *Model) Projector() projections.Projector { return projector{} }
+func (m *Model) Projector() projections.Projector { return projector{table()} }
 
-type projector struct{}
+type projector struct {
+	table *projections.Appended[row]
+}
 
 func (projector) Name() string  { return Name }
 func (projector) Revision() int { return 1 }
@@ -69,33 +72,58 @@ func (projector) Defect(err error) bool {
 	return errors.Is(err, errHole)
 }
 
+// Kinds implements projections.Selective: events are taken as they stand.
+func (projector) Kinds() []string { return nil }
+
+// Fills implements projections.Filler.
+func (projector) Fills() {}
+
 // Apply copies the events; a hole or a double in a stream or scope is a defect of the log and stops it.
-func (projector) Apply(_ context.Context, _ pgx.Tx, b projections.Batch) error {
-	var (
-		rows  columns
-		first = newHoles()
-	)
+func (p projector) Apply(_ context.Context, _ pgx.Tx, b projections.Batch) error {
+	var rows []*row
+	first := newHoles()
 	for r := range b.Recorded() {
 		if err := first.see(r); err != nil {
 			return &projections.EventError{Event: r, Err: err}
 		}
-		rows.add(r)
+		rows = append(rows, &row{Recorded: r, run: runOf(r.Data)})
 	}
-	if len(rows.scope) == 0 {
+	if len(rows) == 0 {
 		return nil
 	}
-	b.Touch()
-	// Before the insert: what a batch begins with must follow what is there.
+	if !b.Filling() { // else Audit finds them, when the table is whole
+		first.follow(b)
+	}
+	p.table.Add(b, rows)
+	return nil
+}
+
+// follow stops the transaction where what a batch begins with does not follow what is there before the insert.
+func (h *holes) follow(b projections.Batch) {
 	b.Queue(`SELECT cairn_hole(u.scope || ' ' || u.stream || ' version ' || u.version)
 		  FROM unnest($1::text[], $2::text[], $3::bigint[]) AS u (scope, stream, version)
 		 WHERE u.version > 1 AND NOT EXISTS (
 		       SELECT 1 FROM {events} e WHERE e.scope = u.scope AND e.stream = u.stream AND e.version = u.version - 1)
-		 LIMIT 1`, first.scopes, first.streams, first.versions)
+		 LIMIT 1`, h.scopes, h.streams, h.versions)
 	b.Queue(`SELECT cairn_hole(u.scope || ' position ' || u.position)
 		  FROM unnest($1::text[], $2::bigint[]) AS u (scope, position)
 		 WHERE u.position > 1 AND NOT EXISTS (SELECT 1 FROM {events} e WHERE e.scope = u.scope AND e.position = u.position - 1)
-		 LIMIT 1`, first.owners, first.positions)
-	b.Queue(insert, rows.args()...)
+		 LIMIT 1`, h.owners, h.positions)
+}
+
+// Audit implements projections.Auditor: every stream has its versions, and every scope its positions, from 1 on without a gap.
+// That none is there twice the keys see to.
+func (projector) Audit(ctx context.Context, q projections.Querier, g projections.Generation) error {
+	var hole *string
+	err := q.QueryRow(ctx, g.Expand(`SELECT coalesce(
+		(SELECT scope || ' ' || stream FROM {events} GROUP BY scope, stream HAVING count(*) <> max(version) LIMIT 1),
+		(SELECT scope FROM {events} GROUP BY scope HAVING count(*) <> max(position) LIMIT 1))`)).Scan(&hole)
+	if err != nil {
+		return fmt.Errorf("events: audit: %w", err)
+	}
+	if hole != nil {
+		return fmt.Errorf("events: audit: %w in %s", errHole, *hole)
+	}
 	return nil
 }
 
@@ -134,12 +162,15 @@ func (h *holes) see(r streams.Recorded) error {
 }
 
 // runOf is the run an event belongs to, by its clear data: its run_id, or the run that its call_id begins with.
-func runOf(data json.RawMessage) *string {
+func runOf(data []byte) *string {
+	if !bytes.Contains(data, []byte(`"run_id"`)) && !bytes.Contains(data, []byte(`"call_id"`)) {
+		return nil
+	}
 	var of struct {
 		Run  string `json:"run_id"`
 		Call string `json:"call_id"`
 	}
-	if err := json.Unmarshal(data, &of); err != nil {
+	if err := wire.Unmarshal(data, &of); err != nil {
 		return nil
 	}
 	run := of.Run
@@ -152,3 +183,6 @@ func runOf(data json.RawMessage) *string {
 	run = projections.Text(run)
 	return &run
 }
+
+// wire reads data as it was written.
+var wire = sonic.Config{ValidateString: true, CopyString: true, CaseSensitive: true}.Froze()

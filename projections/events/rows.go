@@ -11,55 +11,37 @@ import (
 const fields = `scope, position, stream, version, id, type, schema, at, actor, data, sealed, key, seal_digest, hash,
 	command_id, correlation_id, causation_id, era, partition, log_offset, log_index`
 
-const insert = `INSERT INTO {events} (` + fields + `, run)
-	SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::int[], $8::text[],
-		$9::bytea[], $10::bytea[], $11::bytea[], $12::int[], $13::bytea[], $14::bytea[], $15::text[], $16::text[], $17::text[],
-		$18::int[], $19::int[], $20::bigint[], $21::int[], $22::text[])`
-
-// columns are rows turned on their side, for unnest.
-type columns struct {
-	scope               []string
-	position            []int64
-	stream              []string
-	version             []int64
-	id, typ             []string
-	schema              []int32
-	at                  []string
-	actor, data, sealed [][]byte
-	key                 []int32
-	sealDigest, hash    [][]byte
-	command             []string
-	correlation         []string
-	causation           []string
-	era, partition      []int32
-	offset              []int64
-	index               []int32
-	run                 []*string
+// row is an event, and the run it belongs to.
+type row struct {
+	streams.Recorded
+	run *string
 }
 
-func (c *columns) add(r streams.Recorded) {
-	c.scope = append(c.scope, string(r.Scope))
-	c.position = append(c.position, int64(r.Position))
-	c.stream = append(c.stream, string(r.Stream))
-	c.version = append(c.version, int64(r.Version))
-	c.id = append(c.id, r.ID)
-	c.typ = append(c.typ, r.Type)
-	c.schema = append(c.schema, int32(r.Schema))
-	c.at = append(c.at, r.At)
-	c.actor = append(c.actor, present(r.Actor))
-	c.data = append(c.data, present(r.Data))
-	c.sealed = append(c.sealed, r.Sealed)
-	c.key = append(c.key, int32(r.Key))
-	c.sealDigest = append(c.sealDigest, r.SealDigest)
-	c.hash = append(c.hash, present(r.Hash))
-	c.command = append(c.command, projections.Text(r.CommandID))
-	c.correlation = append(c.correlation, projections.Text(r.CorrelationID))
-	c.causation = append(c.causation, projections.Text(r.CausationID))
-	c.era = append(c.era, int32(r.Era))
-	c.partition = append(c.partition, r.Place.Partition)
-	c.offset = append(c.offset, r.Place.Offset)
-	c.index = append(c.index, int32(r.Place.Index))
-	c.run = append(c.run, runOf(r.Data))
+func table() *projections.Appended[row] {
+	return &projections.Appended[row]{Name: Name, Columns: []projections.Column[row]{
+		projections.Col("scope", func(r *row) string { return string(r.Scope) }),
+		projections.Col("position", func(r *row) int64 { return int64(r.Position) }),
+		projections.Col("stream", func(r *row) string { return string(r.Stream) }),
+		projections.Col("version", func(r *row) int64 { return int64(r.Version) }),
+		projections.Col("id", func(r *row) string { return r.ID }),
+		projections.Col("type", func(r *row) string { return r.Type }),
+		projections.Col("schema", func(r *row) int32 { return int32(r.Schema) }),
+		projections.Col("at", func(r *row) string { return r.At }),
+		projections.Col("actor", func(r *row) []byte { return present(r.Actor) }),
+		projections.Col("data", func(r *row) []byte { return present(r.Data) }),
+		projections.Col("sealed", func(r *row) []byte { return r.Sealed }),
+		projections.Col("key", func(r *row) int32 { return int32(r.Key) }),
+		projections.Col("seal_digest", func(r *row) []byte { return r.SealDigest }),
+		projections.Col("hash", func(r *row) []byte { return present(r.Hash) }),
+		projections.Col("command_id", func(r *row) string { return projections.Text(r.CommandID) }),
+		projections.Col("correlation_id", func(r *row) string { return projections.Text(r.CorrelationID) }),
+		projections.Col("causation_id", func(r *row) string { return projections.Text(r.CausationID) }),
+		projections.Col("era", func(r *row) int32 { return int32(r.Era) }),
+		projections.Col("partition", func(r *row) int32 { return r.Place.Partition }),
+		projections.Col("log_offset", func(r *row) int64 { return r.Place.Offset }),
+		projections.Col("log_index", func(r *row) int32 { return int32(r.Place.Index) }),
+		projections.Col("run", func(r *row) *string { return r.run }),
+	}}
 }
 
 // present is never NULL.
@@ -68,13 +50,6 @@ func present(b []byte) []byte {
 		return []byte{}
 	}
 	return b
-}
-
-func (c *columns) args() []any {
-	return []any{
-		c.scope, c.position, c.stream, c.version, c.id, c.typ, c.schema, c.at, c.actor, c.data, c.sealed, c.key, c.sealDigest, c.hash,
-		c.command, c.correlation, c.causation, c.era, c.partition, c.offset, c.index, c.run,
-	}
 }
 
 func scan(row pgx.CollectableRow) (streams.Recorded, error) {

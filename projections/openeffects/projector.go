@@ -2,8 +2,6 @@ package openeffects
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,157 +13,180 @@ import (
 const traced = 2
 
 // Projector fills the table.
-func (m *Model) Projector() projections.Projector { return projector{revision: traced} }
+func (m *Model) Projector() projections.Projector { return newProjector(traced) }
 
 // Previous fills the table of the revision before, where that is still read.
-func (m *Model) Previous() projections.Projector { return projector{revision: traced - 1} }
+func (m *Model) Previous() projections.Projector { return newProjector(traced - 1) }
 
-type projector struct{ revision int }
+type projector struct {
+	revision int
+	table    *projections.Table[key, row]
+}
+
+func newProjector(revision int) projector { return projector{revision, table(revision)} }
 
 func (projector) Name() string    { return Name }
 func (p projector) Revision() int { return p.revision }
+
+// Fills implements projections.Filler.
+func (projector) Fills() {}
 
 // Repartition implements projections.Repartitioner: only rows of partitions that are caught up are acted on.
 func (projector) Repartition(ctx context.Context, tx pgx.Tx, partitionOf func(domain.Scope) int32) error {
 	return projections.Repartition(ctx, tx, "open_effects", partitionOf)
 }
 
+// key is an effect as the table names it.
 type key struct{ scope, id string }
 
-// change is what a batch does to the table: it removes and starts what was there before, then adds what
-// the batch opened and did not close.
-type change struct {
-	open   map[key]*row
-	order  []key
-	closed map[key]bool
-	groups map[key]bool
-	start  map[key]bool
-	scopes map[string]bool
+type row struct {
+	key
+	stream, kind, group, device string
+	repeatable, started         bool
+	version, position           int64
+	event, trace                string
+	era, partition              int32
+	offset                      int64
 }
 
-type row struct {
-	projections.Event
-	domain.Effect
-	started bool
+func table(revision int) *projections.Table[key, row] {
+	t := &projections.Table[key, row]{
+		Name: Name, Keys: 2,
+		Columns: []projections.Column[row]{
+			projections.Col("scope", func(r *row) string { return r.scope }),
+			projections.Col("id", func(r *row) string { return r.id }),
+			projections.Col("stream", func(r *row) string { return r.stream }),
+			projections.Col("kind", func(r *row) string { return r.kind }),
+			projections.Col("grp", func(r *row) string { return r.group }),
+			projections.Col("device", func(r *row) string { return r.device }),
+			projections.Col("repeatable", func(r *row) bool { return r.repeatable }),
+			projections.Col("started", func(r *row) bool { return r.started }),
+			projections.Col("version", func(r *row) int64 { return r.version }),
+			projections.Col("position", func(r *row) int64 { return r.position }),
+			projections.Col("event_id", func(r *row) string { return r.event }),
+			projections.Col("era", func(r *row) int32 { return r.era }),
+			projections.Col("partition", func(r *row) int32 { return r.partition }),
+			projections.Col("log_offset", func(r *row) int64 { return r.offset }),
+		},
+		New:   func(k key) *row { return &row{key: k} },
+		Key:   func(r *row) key { return r.key },
+		Scope: func(k key) string { return k.scope },
+		Size:  func(r *row) int { return 512 },
+		Scan: func(found pgx.CollectableRow) (*row, error) {
+			var r row
+			targets := []any{
+				&r.scope, &r.id, &r.stream, &r.kind, &r.group, &r.device, &r.repeatable, &r.started, &r.version, &r.position,
+				&r.event, &r.era, &r.partition, &r.offset, &r.trace,
+			}
+			err := found.Scan(targets[:len(found.FieldDescriptions())]...)
+			return &r, err
+		},
+	}
+	if revision >= traced {
+		t.Columns = append(t.Columns, projections.Col("trace", func(r *row) string { return r.trace }))
+	}
+	return t
 }
 
 // Apply folds opens, starts and closes in the order of the log. Within one event closing comes first.
-func (projector) Apply(_ context.Context, _ pgx.Tx, b projections.Batch) error {
-	c := change{open: map[key]*row{}, closed: map[key]bool{}, groups: map[key]bool{}, start: map[key]bool{}, scopes: map[string]bool{}}
+func (p projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) error {
+	var touched concerned
 	for e, err := range b.Events() {
 		if err != nil {
 			return err
 		}
-		c.fold(e)
+		touched.add(e)
 	}
-	if len(c.open)+len(c.closed)+len(c.groups)+len(c.start)+len(c.scopes) == 0 {
+	if touched.nothing() {
 		return nil
 	}
-	b.Touch()
-	c.store(b)
+	rows := p.table.Open(b)
+	if err := touched.find(ctx, tx, b, rows); err != nil {
+		return err
+	}
+	for e := range b.Events() {
+		fold(rows, e)
+	}
+	rows.Store(b)
 	return nil
 }
 
-func (c *change) fold(e projections.Event) {
+// concerned are the rows that a batch may change: effects by their ids, those of groups, those of scopes.
+type concerned struct {
+	idScopes, ids       []string
+	groupScopes, groups []string
+	scopes              []string
+}
+
+func (c *concerned) add(e projections.Event) {
 	scope := string(e.Scope)
+	id := func(id string) { c.idScopes, c.ids = append(c.idScopes, scope), append(c.ids, projections.Text(id)) }
 	if _, ok := e.Value.(domain.ClosesScope); ok {
-		maps.DeleteFunc(c.open, func(k key, _ *row) bool { return k.scope == scope })
-		c.scopes[scope] = true
+		c.scopes = append(c.scopes, scope)
 	}
 	if v, ok := e.Value.(domain.Closes); ok {
-		for _, id := range v.Closes() {
-			k := key{scope, projections.Text(id)}
-			delete(c.open, k)
-			c.closed[k] = true
+		for _, closed := range v.Closes() {
+			id(closed)
 		}
 	}
 	if v, ok := e.Value.(domain.ClosesGroup); ok && v.ClosesGroup() != "" {
-		k := key{scope, projections.Text(v.ClosesGroup())}
-		for id, r := range c.open {
-			if id.scope == scope && projections.Text(r.Group) == k.id {
-				delete(c.open, id)
-				c.closed[id] = true // it may have been there before, too
-			}
+		c.groupScopes, c.groups = append(c.groupScopes, scope), append(c.groups, projections.Text(v.ClosesGroup()))
+	}
+	if v, ok := e.Value.(domain.Starts); ok {
+		for _, started := range v.Starts() {
+			id(started)
 		}
-		c.groups[k] = true
+	}
+	if v, ok := e.Value.(domain.Opens); ok {
+		for _, effect := range v.Opens() {
+			id(effect.ID)
+		}
+	}
+}
+
+func (c *concerned) nothing() bool { return len(c.ids)+len(c.groups)+len(c.scopes) == 0 }
+
+func (c *concerned) find(ctx context.Context, tx pgx.Tx, b projections.Batch, rows *projections.Fold[key, row]) error {
+	return rows.Find(ctx, tx, b, []string{
+		`JOIN unnest($1::text[], $2::text[]) AS k (scope, id) ON r.scope = k.scope AND r.id = k.id`,
+		`JOIN unnest($3::text[], $4::text[]) AS k (scope, grp) ON r.scope = k.scope AND r.grp = k.grp`,
+		`JOIN unnest($5::text[]) AS k (scope) ON r.scope = k.scope`,
+	}, c.idScopes, c.ids, c.groupScopes, c.groups, c.scopes)
+}
+
+func fold(rows *projections.Fold[key, row], e projections.Event) {
+	scope := string(e.Scope)
+	if _, ok := e.Value.(domain.ClosesScope); ok {
+		rows.In(scope, func(k key, _ *row) { rows.Delete(k) })
+	}
+	if v, ok := e.Value.(domain.Closes); ok {
+		for _, id := range v.Closes() {
+			rows.Delete(key{scope, projections.Text(id)})
+		}
+	}
+	if v, ok := e.Value.(domain.ClosesGroup); ok && v.ClosesGroup() != "" {
+		group := projections.Text(v.ClosesGroup())
+		rows.In(scope, func(k key, r *row) {
+			if r.group == group {
+				rows.Delete(k)
+			}
+		})
 	}
 	if v, ok := e.Value.(domain.Starts); ok {
 		for _, id := range v.Starts() {
-			k := key{scope, projections.Text(id)}
-			if r := c.open[k]; r != nil {
-				r.started = true
-			} else if !c.closed[k] {
-				c.start[k] = true
+			if k := (key{scope, projections.Text(id)}); rows.Get(k) != nil {
+				rows.At(k).started = true
 			}
 		}
 	}
 	if v, ok := e.Value.(domain.Opens); ok {
 		for _, effect := range v.Opens() {
-			k := key{scope, projections.Text(effect.ID)}
-			c.open[k] = &row{Event: e, Effect: effect}
-			c.order = append(c.order, k)
+			rows.Put(&row{
+				key: key{scope, projections.Text(effect.ID)}, stream: string(e.Stream), kind: effect.Kind,
+				group: projections.Text(effect.Group), device: projections.Text(effect.Device), repeatable: effect.Repeatable,
+				version: int64(e.Version), position: int64(e.Position), event: e.ID, trace: e.Trace,
+				era: int32(e.Era), partition: e.Place.Partition, offset: e.Place.Offset,
+			})
 		}
 	}
-}
-
-func (c *change) store(b projections.Batch) {
-	if len(c.scopes) > 0 {
-		b.Queue(`DELETE FROM {open_effects} WHERE scope = ANY($1)`, slices.Collect(maps.Keys(c.scopes)))
-	}
-	if scopes, ids := pairs(c.closed); len(ids) > 0 {
-		b.Queue(`DELETE FROM {open_effects} e USING unnest($1::text[], $2::text[]) AS k (scope, id)
-			WHERE e.scope = k.scope AND e.id = k.id`, scopes, ids)
-	}
-	if scopes, groups := pairs(c.groups); len(groups) > 0 {
-		b.Queue(`DELETE FROM {open_effects} e USING unnest($1::text[], $2::text[]) AS k (scope, grp)
-			WHERE e.scope = k.scope AND e.grp = k.grp`, scopes, groups)
-	}
-	if scopes, ids := pairs(c.start); len(ids) > 0 {
-		b.Queue(`UPDATE {open_effects} e SET started = true FROM unnest($1::text[], $2::text[]) AS k (scope, id)
-			WHERE e.scope = k.scope AND e.id = k.id`, scopes, ids)
-	}
-	c.insert(b)
-}
-
-func pairs(set map[key]bool) (scopes, ids []string) {
-	for k := range set {
-		scopes, ids = append(scopes, k.scope), append(ids, k.id)
-	}
-	return scopes, ids
-}
-
-func (c *change) insert(b projections.Batch) {
-	var (
-		scopes, ids, streams, kinds, groups, devices, events, traces []string
-		repeatable, started                                          []bool
-		versions, positions, offsets                                 []int64
-		eras, partitions                                             []int32
-	)
-	for _, k := range c.order {
-		r := c.open[k]
-		if r == nil {
-			continue
-		}
-		delete(c.open, k) // opened twice in a batch: once is enough
-		scopes, ids, streams = append(scopes, k.scope), append(ids, k.id), append(streams, string(r.Stream))
-		kinds, groups, devices = append(kinds, r.Kind), append(groups, projections.Text(r.Group)), append(devices, projections.Text(r.Device))
-		repeatable, started = append(repeatable, r.Repeatable), append(started, r.started)
-		versions, positions, events = append(versions, int64(r.Version)), append(positions, int64(r.Position)), append(events, r.Event.ID)
-		traces = append(traces, r.Trace)
-		eras, partitions, offsets = append(eras, int32(r.Era)), append(partitions, r.Place.Partition), append(offsets, r.Place.Offset)
-	}
-	if len(ids) == 0 {
-		return
-	}
-	args := []any{scopes, ids, streams, kinds, groups, devices, repeatable, started, versions, positions, events, eras, partitions, offsets}
-	column, values, set := "", "", ""
-	if b.Generation.Revision >= traced {
-		column, values, set, args = ", trace", ", $15::text[]", ", trace = EXCLUDED.trace", append(args, traces)
-	}
-	b.Queue(`INSERT INTO {open_effects} (scope, id, stream, kind, grp, device, repeatable, started, version, position, event_id, era, partition, log_offset`+column+`)
-		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bool[], $8::bool[],
-			$9::bigint[], $10::bigint[], $11::text[], $12::int[], $13::int[], $14::bigint[]`+values+`)
-		ON CONFLICT (scope, id) DO UPDATE SET stream = EXCLUDED.stream, kind = EXCLUDED.kind, grp = EXCLUDED.grp, device = EXCLUDED.device,
-			repeatable = EXCLUDED.repeatable, started = EXCLUDED.started, version = EXCLUDED.version, position = EXCLUDED.position,
-			event_id = EXCLUDED.event_id, era = EXCLUDED.era, partition = EXCLUDED.partition, log_offset = EXCLUDED.log_offset`+set, args...)
 }

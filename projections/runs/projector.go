@@ -3,7 +3,6 @@ package runs
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,100 +17,105 @@ const (
 )
 
 // Projector fills the table.
-func (m *Model) Projector() projections.Projector { return projector{indexedSince} }
+func (m *Model) Projector() projections.Projector { return newProjector(indexedSince) }
 
 // Previous is the revision before, which is fed as long as a generation of it is there.
-func (m *Model) Previous() projections.Projector { return projector{before} }
+func (m *Model) Previous() projections.Projector { return newProjector(before) }
 
-type projector struct{ revision int }
+type projector struct {
+	revision int
+	table    *projections.Table[key, row]
+}
+
+func newProjector(revision int) projector { return projector{revision, table(revision)} }
 
 func (projector) Name() string    { return Name }
 func (p projector) Revision() int { return p.revision }
+func (projector) Kinds() []string { return []string{"thread"} }
+
+// Fills implements projections.Filler.
+func (projector) Fills() {}
 
 // key is a run as the table names it.
 type key struct{ scope, run string }
 
-// Apply folds the batch's events into the runs they belong to: read, folded, written once each.
+type row struct {
+	key
+	Run
+}
+
+func table(revision int) *projections.Table[key, row] {
+	t := &projections.Table[key, row]{
+		Name: Name, Keys: 2,
+		Columns: []projections.Column[row]{
+			projections.Col("scope", func(r *row) string { return r.scope }),
+			projections.Col("run", func(r *row) string { return r.run }),
+			projections.Col("thread", func(r *row) string { return projections.Text(r.Thread) }),
+			projections.Col("version", func(r *row) int64 { return int64(r.MessageVersion) }),
+			projections.Col("status", func(r *row) string { return string(r.Status) }),
+			projections.Col("created_at", func(r *row) time.Time { return r.PostedAt }),
+			projections.Col("record", (*row).record),
+		},
+		New:  func(k key) *row { return &row{key: k} },
+		Key:  func(r *row) key { return r.key },
+		Scan: scanRow,
+		Size: func(r *row) int {
+			return 1024 + 256*(len(r.Turns)+len(r.Warnings)) + 640*len(r.Calls) + 128*len(r.Mutations)
+		},
+	}
+	if revision >= indexedSince {
+		t.Columns = append(t.Columns, projections.Col("agent", func(r *row) string { return projections.Text(r.Agent) }))
+	}
+	return t
+}
+
+// record is the fold itself, as it is stored.
+func (r *row) record() []byte {
+	record, err := json.Marshal(r.Run)
+	if err != nil {
+		panic(err) // strings, numbers and times only: the engine names the event that brought another
+	}
+	return record
+}
+
+// scanRow reads a row of any revision: all is in the record.
+func scanRow(found pgx.CollectableRow) (*row, error) {
+	var r row
+	var record []byte
+	targets := make([]any, len(found.FieldDescriptions()))
+	targets[0], targets[1], targets[6] = &r.scope, &r.run, &record
+	err := found.Scan(targets...)
+	if err == nil {
+		r.Run, err = decode(record)
+	}
+	return &r, err
+}
+
+// Apply folds the batch's events into the runs they belong to.
 func (p projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) error {
-	var events []projections.Event
-	var keys []key
-	rows := map[key]*Run{}
+	rows := p.table.Open(b)
 	for e, err := range b.Events("thread") {
 		if err != nil {
 			return err
 		}
+		if run := runOf(e.Value); run != "" {
+			rows.Want(key{string(e.Scope), projections.Text(run)})
+		}
+	}
+	if err := rows.Load(ctx, tx, b); err != nil {
+		return err
+	}
+	for e := range b.Events("thread") {
 		run := runOf(e.Value)
 		if run == "" {
 			continue
 		}
-		k := key{string(e.Scope), projections.Text(run)}
-		if rows[k] == nil {
-			rows[k] = &Run{ID: run, Thread: e.Stream.ID()}
-			keys = append(keys, k)
+		r := rows.At(key{string(e.Scope), projections.Text(run)})
+		if r.ID == "" {
+			r.ID, r.Thread = run, e.Stream.ID()
 		}
-		events = append(events, e)
+		r.fold(e)
 	}
-	if len(events) == 0 {
-		return nil
-	}
-	if err := load(ctx, tx, b.Generation, keys, rows); err != nil {
-		return err
-	}
-	for _, e := range events {
-		rows[key{string(e.Scope), projections.Text(runOf(e.Value))}].fold(e)
-	}
-	b.Touch()
-	return p.store(b, keys, rows)
-}
-
-func load(ctx context.Context, tx pgx.Tx, g projections.Generation, keys []key, rows map[key]*Run) error {
-	scopes, ids := make([]string, len(keys)), make([]string, len(keys))
-	for i, k := range keys {
-		scopes[i], ids[i] = k.scope, k.run
-	}
-	result, err := tx.Query(ctx, g.Expand(`SELECT t.scope, t.run, t.record FROM unnest($1::text[], $2::text[]) AS k (scope, run),
-		LATERAL (SELECT * FROM {runs} m WHERE m.scope = k.scope AND m.run = k.run) t`), scopes, ids)
-	if err != nil {
-		return fmt.Errorf("runs: load: %w", err)
-	}
-	var k key
-	var record []byte
-	_, err = pgx.ForEachRow(result, []any{&k.scope, &k.run, &record}, func() error {
-		r, err := decode(record)
-		*rows[k] = r
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("runs: load: %w", err)
-	}
-	return nil
-}
-
-func (p projector) store(b projections.Batch, keys []key, rows map[key]*Run) error {
-	n := len(keys)
-	scopes, ids, threads, statuses := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	versions, posted, records, agents := make([]int64, n), make([]time.Time, n), make([][]byte, n), make([]string, n)
-	for i, k := range keys {
-		r := rows[k]
-		record, err := json.Marshal(r)
-		if err != nil {
-			return fmt.Errorf("runs: encode %s: %w", k.run, err)
-		}
-		scopes[i], ids[i], threads[i], statuses[i] = k.scope, k.run, projections.Text(r.Thread), string(r.Status)
-		versions[i], posted[i], records[i], agents[i] = int64(r.MessageVersion), r.PostedAt, record, projections.Text(r.Agent)
-	}
-	if p.revision >= indexedSince {
-		b.Queue(`INSERT INTO {runs} (scope, run, thread, version, status, created_at, record, agent)
-			SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::timestamptz[], $7::bytea[], $8::text[])
-			ON CONFLICT (scope, run) DO UPDATE SET thread = EXCLUDED.thread, version = EXCLUDED.version,
-				status = EXCLUDED.status, created_at = EXCLUDED.created_at, record = EXCLUDED.record, agent = EXCLUDED.agent`,
-			scopes, ids, threads, versions, statuses, posted, records, agents)
-		return nil
-	}
-	b.Queue(`INSERT INTO {runs} (scope, run, thread, version, status, created_at, record)
-		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::timestamptz[], $7::bytea[])
-		ON CONFLICT (scope, run) DO UPDATE SET thread = EXCLUDED.thread, version = EXCLUDED.version,
-			status = EXCLUDED.status, created_at = EXCLUDED.created_at, record = EXCLUDED.record`,
-		scopes, ids, threads, versions, statuses, posted, records)
+	rows.Store(b)
 	return nil
 }

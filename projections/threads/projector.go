@@ -2,52 +2,87 @@ package threads
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/thread"
 	"github.com/cairnhq/cairn/projections"
-	"github.com/cairnhq/cairn/streams"
 )
 
 // Projector fills the table.
-func (m *Model) Projector() projections.Projector { return projector{} }
+func (m *Model) Projector() projections.Projector { return projector{table()} }
 
-type projector struct{}
+type projector struct {
+	table *projections.Table[key, Thread]
+}
 
-func (projector) Name() string  { return Name }
-func (projector) Revision() int { return 1 }
+func (projector) Name() string    { return Name }
+func (projector) Revision() int   { return 1 }
+func (projector) Kinds() []string { return []string{"thread"} }
 
-// Apply folds the batch's events into the rows they concern: read, fold, written once each.
-func (projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) error {
-	var events []projections.Event
-	var keys []streams.StreamKey
-	seen := map[streams.StreamKey]*Thread{}
+// Fills implements projections.Filler.
+func (projector) Fills() {}
+
+// key is a thread as the table names it.
+type key struct{ scope, thread string }
+
+func table() *projections.Table[key, Thread] {
+	type row = Thread
+	return &projections.Table[key, row]{
+		Name: Name, Keys: 2,
+		Columns: []projections.Column[row]{
+			projections.Col("scope", func(t *row) string { return string(t.Scope) }),
+			projections.Col("thread", func(t *row) string { return t.ID }),
+			projections.Col("created_at", func(t *row) time.Time { return t.CreatedAt }),
+			projections.Col("last_activity", func(t *row) time.Time { return t.LastActivity }),
+			projections.Col("messages", func(t *row) int64 { return int64(t.Messages) }),
+			projections.Col("active_run", (*row).active),
+			projections.Col("head", func(t *row) int64 { return int64(t.Head) }),
+			projections.Col("title_version", func(t *row) int64 { return int64(t.TitleVersion) }),
+			projections.Col("title_position", func(t *row) int64 { return int64(t.TitlePosition) }),
+		},
+		New: func(k key) *row { return &row{Scope: domain.Scope(k.scope), ID: k.thread} },
+		Key: func(t *row) key { return key{string(t.Scope), t.ID} },
+		Scan: func(r pgx.CollectableRow) (*row, error) {
+			t, err := scan(r)
+			return &t, err
+		},
+		Size: func(t *row) int { return 256 + len(t.Scope) + len(t.ID) + len(t.ActiveRun) },
+	}
+}
+
+// active is the active run as the table has it.
+func (t *Thread) active() *string {
+	if t.ActiveRun == "" {
+		return nil
+	}
+	run := projections.Text(t.ActiveRun)
+	return &run
+}
+
+// Apply folds the batch's events into the rows they concern.
+func (p projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) error {
+	rows := p.table.Open(b)
 	for e, err := range b.Events("thread") {
 		if err != nil {
 			return err
 		}
-		key := streams.StreamKey{Scope: e.Scope, Stream: e.Stream}
-		if _, ok := seen[key]; !ok {
-			seen[key] = &Thread{Scope: e.Scope, ID: projections.Text(e.Stream.ID())}
-			keys = append(keys, key)
-		}
-		events = append(events, e)
+		rows.Want(keyOf(e))
 	}
-	if len(events) == 0 {
-		return nil
-	}
-	if err := load(ctx, tx, b.Generation, keys, seen); err != nil {
+	if err := rows.Load(ctx, tx, b); err != nil {
 		return err
 	}
-	for _, e := range events {
-		seen[streams.StreamKey{Scope: e.Scope, Stream: e.Stream}].fold(e)
+	for e := range b.Events("thread") {
+		rows.At(keyOf(e)).fold(e)
 	}
-	b.Touch()
-	store(b, keys, seen)
+	rows.Store(b)
 	return nil
+}
+
+func keyOf(e projections.Event) key {
+	return key{string(e.Scope), projections.Text(e.Stream.ID())}
 }
 
 func (t *Thread) fold(e projections.Event) {
@@ -76,51 +111,4 @@ func (t *Thread) end(run string) {
 	if projections.Text(t.ActiveRun) == projections.Text(run) {
 		t.ActiveRun = ""
 	}
-}
-
-func load(ctx context.Context, tx pgx.Tx, g projections.Generation, keys []streams.StreamKey, into map[streams.StreamKey]*Thread) error {
-	scopes, ids := make([]string, len(keys)), make([]string, len(keys))
-	for i, key := range keys {
-		scopes[i], ids[i] = string(key.Scope), projections.Text(key.Stream.ID())
-	}
-	rows, err := tx.Query(ctx, g.Expand(`SELECT t.* FROM unnest($1::text[], $2::text[]) AS k (scope, thread),
-		LATERAL (SELECT `+fields+` FROM {threads} m WHERE m.scope = k.scope AND m.thread = k.thread) t`), scopes, ids)
-	if err != nil {
-		return fmt.Errorf("threads: load: %w", err)
-	}
-	found, err := pgx.CollectRows(rows, scan)
-	if err != nil {
-		return fmt.Errorf("threads: load: %w", err)
-	}
-	byID := make(map[[2]string]Thread, len(found))
-	for _, t := range found {
-		byID[[2]string{string(t.Scope), t.ID}] = t
-	}
-	for i, key := range keys {
-		if t, ok := byID[[2]string{scopes[i], ids[i]}]; ok {
-			*into[key] = t
-		}
-	}
-	return nil
-}
-
-func store(b projections.Batch, keys []streams.StreamKey, rows map[streams.StreamKey]*Thread) {
-	n := len(keys)
-	scopes, ids, active := make([]string, n), make([]string, n), make([]*string, n)
-	created, last := make([]time.Time, n), make([]time.Time, n)
-	messages, heads, versions, positions := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
-	for i, key := range keys {
-		t := rows[key]
-		scopes[i], ids[i], created[i], last[i] = string(t.Scope), t.ID, t.CreatedAt, t.LastActivity
-		messages[i], heads[i], versions[i], positions[i] = int64(t.Messages), int64(t.Head), int64(t.TitleVersion), int64(t.TitlePosition)
-		if t.ActiveRun != "" {
-			run := projections.Text(t.ActiveRun)
-			active[i] = &run
-		}
-	}
-	b.Queue(`INSERT INTO {threads} (`+fields+`)
-		SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[])
-		ON CONFLICT (scope, thread) DO UPDATE SET last_activity = EXCLUDED.last_activity, messages = EXCLUDED.messages,
-			active_run = EXCLUDED.active_run, head = EXCLUDED.head, title_version = EXCLUDED.title_version, title_position = EXCLUDED.title_position`,
-		scopes, ids, created, last, messages, active, heads, versions, positions)
 }

@@ -2,8 +2,6 @@ package timers
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,132 +11,148 @@ import (
 )
 
 // Projector fills the table.
-func (m *Model) Projector() projections.Projector { return projector{} }
+func (m *Model) Projector() projections.Projector { return projector{table()} }
 
-type projector struct{}
+type projector struct {
+	table *projections.Table[key, row]
+}
 
 func (projector) Name() string  { return Name }
 func (projector) Revision() int { return 1 }
+
+// Fills implements projections.Filler.
+func (projector) Fills() {}
 
 // Repartition implements projections.Repartitioner: only rows of partitions that are caught up are acted on.
 func (projector) Repartition(ctx context.Context, tx pgx.Tx, partitionOf func(domain.Scope) int32) error {
 	return projections.Repartition(ctx, tx, "timers", partitionOf)
 }
 
+// key is a timer as the table names it.
 type key struct{ scope, stream, id string }
 
-type group struct{ scope, name string }
-
-// change is what a batch does to the table: it removes what was there before, then adds what is set at its end.
-type change struct {
-	set    map[key]row
-	order  []key
-	clear  map[key]bool
-	groups map[group]bool
-	scopes map[string]bool
+type row struct {
+	key
+	group          string
+	due            time.Time
+	position       int64
+	era, partition int32
+	offset         int64
 }
 
-type row struct {
-	event projections.Event
-	group string
-	due   time.Time
+func table() *projections.Table[key, row] {
+	return &projections.Table[key, row]{
+		Name: Name, Keys: 3,
+		Columns: []projections.Column[row]{
+			projections.Col("scope", func(r *row) string { return r.scope }),
+			projections.Col("stream", func(r *row) string { return r.stream }),
+			projections.Col("id", func(r *row) string { return r.id }),
+			projections.Col("grp", func(r *row) string { return r.group }),
+			projections.Col("due", func(r *row) time.Time { return r.due }),
+			projections.Col("position", func(r *row) int64 { return r.position }),
+			projections.Col("era", func(r *row) int32 { return r.era }),
+			projections.Col("partition", func(r *row) int32 { return r.partition }),
+			projections.Col("log_offset", func(r *row) int64 { return r.offset }),
+		},
+		New:   func(k key) *row { return &row{key: k} },
+		Key:   func(r *row) key { return r.key },
+		Scope: func(k key) string { return k.scope },
+		Size:  func(*row) int { return 384 },
+		Scan: func(found pgx.CollectableRow) (*row, error) {
+			var r row
+			err := found.Scan(&r.scope, &r.stream, &r.id, &r.group, &r.due, &r.position, &r.era, &r.partition, &r.offset)
+			return &r, err
+		},
+	}
 }
 
 // Apply folds sets and clears in the order of the log. Within one event clearing comes first.
-func (projector) Apply(_ context.Context, _ pgx.Tx, b projections.Batch) error {
-	c := change{set: map[key]row{}, clear: map[key]bool{}, groups: map[group]bool{}, scopes: map[string]bool{}}
+func (p projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) error {
+	var touched concerned
 	for e, err := range b.Events() {
 		if err != nil {
 			return err
 		}
-		c.fold(e)
+		touched.add(e)
 	}
-	if len(c.set)+len(c.clear)+len(c.groups)+len(c.scopes) == 0 {
+	if touched.nothing() {
 		return nil
 	}
-	b.Touch()
-	c.store(b)
+	rows := p.table.Open(b)
+	if err := touched.find(ctx, tx, b, rows); err != nil {
+		return err
+	}
+	for e := range b.Events() {
+		fold(rows, e)
+	}
+	rows.Store(b)
 	return nil
 }
 
-func (c *change) fold(e projections.Event) {
-	scope, stream := string(e.Scope), string(e.Stream)
+// concerned are the rows that a batch may change: timers by their keys, those of groups, those of scopes.
+type concerned struct {
+	keyScopes, streams, ids []string
+	groupScopes, groups     []string
+	scopes                  []string
+}
+
+func (c *concerned) add(e projections.Event) {
+	scope := string(e.Scope)
+	timer := func(id string) {
+		c.keyScopes, c.streams, c.ids = append(c.keyScopes, scope), append(c.streams, string(e.Stream)), append(c.ids, projections.Text(id))
+	}
 	if _, ok := e.Value.(domain.ClosesScope); ok {
-		maps.DeleteFunc(c.set, func(k key, _ row) bool { return k.scope == scope })
-		c.scopes[scope] = true
+		c.scopes = append(c.scopes, scope)
 	}
 	if v, ok := e.Value.(domain.Clears); ok {
 		for _, id := range v.Clears() {
-			k := key{scope, stream, projections.Text(id)}
-			delete(c.set, k)
-			c.clear[k] = true
+			timer(id)
 		}
 	}
 	if v, ok := e.Value.(domain.ClosesGroup); ok && v.ClosesGroup() != "" {
-		g := group{scope, projections.Text(v.ClosesGroup())}
-		for k, r := range c.set {
-			if k.scope == scope && r.group == g.name {
-				delete(c.set, k)
-				c.clear[k] = true // it may have been there before, in another group
-			}
-		}
-		c.groups[g] = true
+		c.groupScopes, c.groups = append(c.groupScopes, scope), append(c.groups, projections.Text(v.ClosesGroup()))
 	}
 	if v, ok := e.Value.(domain.Sets); ok {
 		for _, t := range v.Sets() {
-			k := key{scope, stream, projections.Text(t.ID)}
-			c.set[k] = row{event: e, group: projections.Text(t.Group), due: e.Time().Add(t.After)}
-			c.order = append(c.order, k)
+			timer(t.ID)
 		}
 	}
 }
 
-func (c *change) store(b projections.Batch) {
-	if len(c.scopes) > 0 {
-		b.Queue(`DELETE FROM {timers} WHERE scope = ANY($1)`, slices.Collect(maps.Keys(c.scopes)))
-	}
-	if len(c.clear) > 0 {
-		var scopes, streams, ids []string
-		for k := range c.clear {
-			scopes, streams, ids = append(scopes, k.scope), append(streams, k.stream), append(ids, k.id)
-		}
-		b.Queue(`DELETE FROM {timers} t USING unnest($1::text[], $2::text[], $3::text[]) AS k (scope, stream, id)
-			WHERE t.scope = k.scope AND t.stream = k.stream AND t.id = k.id`, scopes, streams, ids)
-	}
-	if len(c.groups) > 0 {
-		var scopes, names []string
-		for g := range c.groups {
-			scopes, names = append(scopes, g.scope), append(names, g.name)
-		}
-		b.Queue(`DELETE FROM {timers} t USING unnest($1::text[], $2::text[]) AS k (scope, grp)
-			WHERE t.scope = k.scope AND t.grp = k.grp`, scopes, names)
-	}
-	c.insert(b)
+func (c *concerned) nothing() bool { return len(c.ids)+len(c.groups)+len(c.scopes) == 0 }
+
+func (c *concerned) find(ctx context.Context, tx pgx.Tx, b projections.Batch, rows *projections.Fold[key, row]) error {
+	return rows.Find(ctx, tx, b, []string{
+		`JOIN unnest($1::text[], $2::text[], $3::text[]) AS k (scope, stream, id) ON r.scope = k.scope AND r.stream = k.stream AND r.id = k.id`,
+		`JOIN unnest($4::text[], $5::text[]) AS k (scope, grp) ON r.scope = k.scope AND r.grp = k.grp`,
+		`JOIN unnest($6::text[]) AS k (scope) ON r.scope = k.scope`,
+	}, c.keyScopes, c.streams, c.ids, c.groupScopes, c.groups, c.scopes)
 }
 
-func (c *change) insert(b projections.Batch) {
-	var (
-		scopes, streams, ids, groups []string
-		dues                         []time.Time
-		positions, offsets           []int64
-		eras, partitions             []int32
-	)
-	for _, k := range c.order {
-		r, ok := c.set[k]
-		if !ok {
-			continue
+func fold(rows *projections.Fold[key, row], e projections.Event) {
+	scope := string(e.Scope)
+	if _, ok := e.Value.(domain.ClosesScope); ok {
+		rows.In(scope, func(k key, _ *row) { rows.Delete(k) })
+	}
+	if v, ok := e.Value.(domain.Clears); ok {
+		for _, id := range v.Clears() {
+			rows.Delete(key{scope, string(e.Stream), projections.Text(id)})
 		}
-		delete(c.set, k) // set twice in a batch: the last counts, once
-		scopes, streams, ids, groups = append(scopes, k.scope), append(streams, k.stream), append(ids, k.id), append(groups, r.group)
-		dues, positions = append(dues, r.due), append(positions, int64(r.event.Position))
-		eras, partitions, offsets = append(eras, int32(r.event.Era)), append(partitions, r.event.Place.Partition), append(offsets, r.event.Place.Offset)
 	}
-	if len(ids) == 0 {
-		return
+	if v, ok := e.Value.(domain.ClosesGroup); ok && v.ClosesGroup() != "" {
+		group := projections.Text(v.ClosesGroup())
+		rows.In(scope, func(k key, r *row) {
+			if r.group == group {
+				rows.Delete(k)
+			}
+		})
 	}
-	b.Queue(`INSERT INTO {timers} (scope, stream, id, grp, due, position, era, partition, log_offset)
-		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::bigint[], $7::int[], $8::int[], $9::bigint[])
-		ON CONFLICT (scope, stream, id) DO UPDATE SET grp = EXCLUDED.grp, due = EXCLUDED.due, position = EXCLUDED.position,
-			era = EXCLUDED.era, partition = EXCLUDED.partition, log_offset = EXCLUDED.log_offset`,
-		scopes, streams, ids, groups, dues, positions, eras, partitions, offsets)
+	if v, ok := e.Value.(domain.Sets); ok {
+		for _, t := range v.Sets() {
+			rows.Put(&row{
+				key: key{scope, string(e.Stream), projections.Text(t.ID)}, group: projections.Text(t.Group), due: e.Time().Add(t.After),
+				position: int64(e.Position), era: int32(e.Era), partition: e.Place.Partition, offset: e.Place.Offset,
+			})
+		}
+	}
 }
