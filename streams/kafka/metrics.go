@@ -109,6 +109,9 @@ func newWriteMetrics(registerer prometheus.Registerer) *writeMetrics {
 	for _, outcome := range []string{outcomeAccepted, outcomeRejected, outcomeRepeated} {
 		m.decided.WithLabelValues(outcome)
 	}
+	for _, code := range []string{domain.CodeInternal, domain.CodeTooLarge} {
+		m.rejections.WithLabelValues(code)
+	}
 	return m
 }
 
