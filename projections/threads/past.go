@@ -11,7 +11,9 @@ import (
 func Past(p *projections.Past) []Thread {
 	var all []Thread
 	for _, t := range projections.Kept[key, Thread](p, Name) {
-		all = append(all, *t)
+		one := *t
+		one.ActiveRun = projections.Text(t.ActiveRun) // as the table has it
+		all = append(all, one)
 	}
 	slices.SortFunc(all, func(a, b Thread) int { return cmp.Or(b.LastActivity.Compare(a.LastActivity), cmp.Compare(b.ID, a.ID)) })
 	return all
