@@ -78,6 +78,9 @@ type Config struct {
 	Gateway  Follower
 	Embedder Embedder
 
+	TrustedProxies []string // addresses and prefixes whose X-Forwarded-For counts; empty: nobody's
+	Origins        []string // whose pages may call, such as https://app.example; empty: no page's
+
 	PublicURL string                        // such as https://cairn.example, in front of problem types; empty: they are relative
 	Readiness func(context.Context) []Check // nil: always ready
 	Limits    Limits
@@ -117,9 +120,18 @@ func New(c Config) (http.Handler, error) {
 	}
 	e := echo.New()
 	e.HTTPErrorHandler = s.onError
-	// The address of the connection; a proxy in front must be trusted explicitly before its word counts.
-	e.IPExtractor = echo.ExtractIPDirect()
+	var err error
+	if e.IPExtractor, err = callers(c.TrustedProxies); err != nil {
+		return nil, err
+	}
+	page, err := pages(c.Origins)
+	if err != nil {
+		return nil, err
+	}
 	e.Use(newHTTPMetrics(c.Metrics).measured, s.identify, s.access, middleware.RecoverWithConfig(middleware.RecoverConfig{DisablePrintStack: true, LogErrorFunc: s.panicked}))
+	if page != nil {
+		e.Use(page)
+	}
 	if err := s.routes(e); err != nil {
 		return nil, err
 	}

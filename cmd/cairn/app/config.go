@@ -55,6 +55,10 @@ type Config struct {
 	CommandRate  float64 `help:"Requests a second that one user may send." default:"20" env:"CAIRN_COMMAND_RATE"`
 	CommandBurst int     `help:"Requests that one user may send at once." default:"40" env:"CAIRN_COMMAND_BURST"`
 
+	// TrustedProxies are whose word on the caller's address counts; sessions are limited by it.
+	TrustedProxies []string `help:"Addresses and prefixes (10.0.0.0/8,…) of proxies whose X-Forwarded-For counts. Empty: nobody's." env:"CAIRN_TRUSTED_PROXIES"`
+	CORSOrigins    []string `help:"Origins whose pages may call the HTTP interface (https://app.example,…), * for all. Empty: none." env:"CAIRN_CORS_ORIGINS"`
+
 	Roles []string `kong:"-"`
 	// Now is the clock; nil is the system's.
 	Now func() time.Time `kong:"-"`
