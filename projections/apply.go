@@ -195,6 +195,7 @@ func (e *Engine) transact(ctx context.Context, seats []*seat, b *piece) (err err
 		s.checkpoint = b.next
 	}
 	e.observe(done, b, began)
+	e.traced(done, b, began)
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/codec"
+	"github.com/cairnhq/cairn/streams/tracing"
 )
 
 // EngineConfig says what an engine runs on.
@@ -28,6 +29,8 @@ type EngineConfig struct {
 	Lanes int
 	// Observe is told of every transaction after its commit, by several goroutines at once. It must not block. Nil: nobody.
 	Observe func(Applied)
+	// Tracer begins a span for a transaction that has commits of traces. Its zero value begins none.
+	Tracer tracing.Tracer
 	// Session is how long an engine that stands still keeps its partitions from others. Zero: 10 s.
 	Session time.Duration
 	Log     *slog.Logger

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -46,8 +47,11 @@ func (a *App) openTraces(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("export traces: what this process is: %w", err)
 	}
-	// Which traces are recorded is OTEL_TRACES_SAMPLER's to say; a trace that was begun elsewhere is its beginner's.
-	provider := sdktrace.NewTracerProvider(sdktrace.WithResource(about), sdktrace.WithBatcher(&exporting{SpanExporter: exporter, log: a.log}))
+	base, err := baseSampler(os.Getenv("OTEL_TRACES_SAMPLER"), os.Getenv("OTEL_TRACES_SAMPLER_ARG"))
+	if err != nil {
+		return err
+	}
+	provider := sdktrace.NewTracerProvider(sdktrace.WithResource(about), sdktrace.WithSampler(linking{base}), sdktrace.WithBatcher(&exporting{SpanExporter: exporter, log: a.log}))
 	a.provider, a.tracer = provider, tracing.New(provider)
 	a.life.closing("traces", func() {
 		ctx, cancel := context.WithTimeout(context.Background(), lastSpansWithin)
