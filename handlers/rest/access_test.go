@@ -50,6 +50,11 @@ func accesses() []access {
 		public("GET", "/healthz", "", 200),
 		public("GET", "/readyz", "", 200),
 		public("GET", "/problems/behind", "", 200),
+		public("GET", "/", "", 200),
+		public("GET", "/docs", "", 200),
+		public("GET", "/docs/rapidoc.js", "", 200),
+		public("GET", "/openapi.yaml", "", 200),
+		public("GET", "/openapi.json", "", 200),
 
 		own("GET", "/api/v1/me", "", 200),
 		own("POST", "/api/v1/ws/tickets", "", 201),

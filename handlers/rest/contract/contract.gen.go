@@ -1122,6 +1122,9 @@ func (t *Entry_Item) UnmarshalJSON(b []byte) error {
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
+	// GetIndex What there is
+	// (GET /)
+	GetIndex(ctx echo.Context) error
 	// Register An account and its tokens
 	// (POST /api/v1/accounts)
 	Register(ctx echo.Context) error
@@ -1197,9 +1200,21 @@ type ServerInterface interface {
 	// CreateTicket A ticket for the socket
 	// (POST /api/v1/ws/tickets)
 	CreateTicket(ctx echo.Context) error
+	// GetReference This document, as a page
+	// (GET /docs)
+	GetReference(ctx echo.Context) error
+	// GetReferenceFile What that page needs
+	// (GET /docs/{file})
+	GetReferenceFile(ctx echo.Context, file string) error
 	// Healthz Whether the process answers
 	// (GET /healthz)
 	Healthz(ctx echo.Context) error
+	// GetOpenAPIJSON This document, as JSON
+	// (GET /openapi.json)
+	GetOpenAPIJSON(ctx echo.Context) error
+	// GetOpenAPIYAML This document
+	// (GET /openapi.yaml)
+	GetOpenAPIYAML(ctx echo.Context) error
 	// GetProblem What a problem means
 	// (GET /problems/{code})
 	GetProblem(ctx echo.Context, code string) error
@@ -1211,6 +1226,15 @@ type ServerInterface interface {
 // ServerInterfaceWrapper converts echo contexts to parameters.
 type ServerInterfaceWrapper struct {
 	Handler ServerInterface
+}
+
+// GetIndex converts echo context to params.
+func (w *ServerInterfaceWrapper) GetIndex(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetIndex(ctx)
+	return err
 }
 
 // Register converts echo context to params.
@@ -1886,12 +1910,55 @@ func (w *ServerInterfaceWrapper) CreateTicket(ctx echo.Context) error {
 	return err
 }
 
+// GetReference converts echo context to params.
+func (w *ServerInterfaceWrapper) GetReference(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetReference(ctx)
+	return err
+}
+
+// GetReferenceFile converts echo context to params.
+func (w *ServerInterfaceWrapper) GetReferenceFile(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "file" -------------
+	var file string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "file", ctx.Param("file"), &file, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter file: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetReferenceFile(ctx, file)
+	return err
+}
+
 // Healthz converts echo context to params.
 func (w *ServerInterfaceWrapper) Healthz(ctx echo.Context) error {
 	var err error
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.Healthz(ctx)
+	return err
+}
+
+// GetOpenAPIJSON converts echo context to params.
+func (w *ServerInterfaceWrapper) GetOpenAPIJSON(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetOpenAPIJSON(ctx)
+	return err
+}
+
+// GetOpenAPIYAML converts echo context to params.
+func (w *ServerInterfaceWrapper) GetOpenAPIYAML(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetOpenAPIYAML(ctx)
 	return err
 }
 
@@ -2004,6 +2071,11 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/healthz", wrapper.Healthz, options.OperationMiddlewares["healthz"]...)
 	router.GET(options.BaseURL+"/readyz", wrapper.Readyz, options.OperationMiddlewares["readyz"]...)
 	router.GET(options.BaseURL+"/problems/:code", wrapper.GetProblem, options.OperationMiddlewares["getProblem"]...)
+	router.GET(options.BaseURL+"/", wrapper.GetIndex, options.OperationMiddlewares["getIndex"]...)
+	router.GET(options.BaseURL+"/docs", wrapper.GetReference, options.OperationMiddlewares["getReference"]...)
+	router.GET(options.BaseURL+"/docs/:file", wrapper.GetReferenceFile, options.OperationMiddlewares["getReferenceFile"]...)
+	router.GET(options.BaseURL+"/openapi.yaml", wrapper.GetOpenAPIYAML, options.OperationMiddlewares["getOpenAPIYAML"]...)
+	router.GET(options.BaseURL+"/openapi.json", wrapper.GetOpenAPIJSON, options.OperationMiddlewares["getOpenAPIJSON"]...)
 
 }
 
@@ -2089,7 +2161,44 @@ type UnavailableApplicationProblemPlusJSONResponse struct {
 	Headers UnavailableResponseHeaders
 }
 
+type UnchangedResponse struct {
+}
+
 type UnsupportedMediaTypeApplicationProblemPlusJSONResponse Problem
+
+type GetIndexRequestObject struct {
+}
+
+type GetIndexResponseObject interface {
+	VisitGetIndexResponse(w http.ResponseWriter) error
+}
+
+type GetIndex200TextHTMLResponse struct {
+	Body          io.Reader
+	ContentLength int64
+}
+
+func (response GetIndex200TextHTMLResponse) VisitGetIndexResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/html")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	_, err := io.Copy(w, response.Body)
+	return err
+}
+
+type GetIndex304Response = UnchangedResponse
+
+func (response GetIndex304Response) VisitGetIndexResponse(w http.ResponseWriter) error {
+	w.WriteHeader(304)
+	return nil
+}
 
 type RegisterRequestObject struct {
 	Body *RegisterJSONRequestBody
@@ -6696,6 +6805,102 @@ func (response CreateTicketdefaultApplicationProblemPlusJSONResponse) VisitCreat
 	return err
 }
 
+type GetReferenceRequestObject struct {
+}
+
+type GetReferenceResponseObject interface {
+	VisitGetReferenceResponse(w http.ResponseWriter) error
+}
+
+type GetReference200TextHTMLResponse struct {
+	Body          io.Reader
+	ContentLength int64
+}
+
+func (response GetReference200TextHTMLResponse) VisitGetReferenceResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/html")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	_, err := io.Copy(w, response.Body)
+	return err
+}
+
+type GetReference304Response = UnchangedResponse
+
+func (response GetReference304Response) VisitGetReferenceResponse(w http.ResponseWriter) error {
+	w.WriteHeader(304)
+	return nil
+}
+
+type GetReferenceFileRequestObject struct {
+	File string `json:"file"`
+}
+
+type GetReferenceFileResponseObject interface {
+	VisitGetReferenceFileResponse(w http.ResponseWriter) error
+}
+
+type GetReferenceFile200TextJavascriptResponse struct {
+	Body          io.Reader
+	ContentLength int64
+}
+
+func (response GetReferenceFile200TextJavascriptResponse) VisitGetReferenceFileResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/javascript")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	_, err := io.Copy(w, response.Body)
+	return err
+}
+
+type GetReferenceFile200TextResponse string
+
+func (response GetReferenceFile200TextResponse) VisitGetReferenceFileResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/plain")
+	w.WriteHeader(200)
+
+	_, err := w.Write([]byte(fmt.Sprint(response)))
+	return err
+}
+
+type GetReferenceFile304Response = UnchangedResponse
+
+func (response GetReferenceFile304Response) VisitGetReferenceFileResponse(w http.ResponseWriter) error {
+	w.WriteHeader(304)
+	return nil
+}
+
+type GetReferenceFile404ApplicationProblemPlusJSONResponse struct {
+	NotFoundApplicationProblemPlusJSONResponse
+}
+
+func (response GetReferenceFile404ApplicationProblemPlusJSONResponse) VisitGetReferenceFileResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type HealthzRequestObject struct {
 }
 
@@ -6712,6 +6917,68 @@ func (response Healthz200TextResponse) VisitHealthzResponse(w http.ResponseWrite
 
 	_, err := w.Write([]byte(fmt.Sprint(response)))
 	return err
+}
+
+type GetOpenAPIJSONRequestObject struct {
+}
+
+type GetOpenAPIJSONResponseObject interface {
+	VisitGetOpenAPIJSONResponse(w http.ResponseWriter) error
+}
+
+type GetOpenAPIJSON200JSONResponse map[string]interface{}
+
+func (response GetOpenAPIJSON200JSONResponse) VisitGetOpenAPIJSONResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetOpenAPIJSON304Response = UnchangedResponse
+
+func (response GetOpenAPIJSON304Response) VisitGetOpenAPIJSONResponse(w http.ResponseWriter) error {
+	w.WriteHeader(304)
+	return nil
+}
+
+type GetOpenAPIYAMLRequestObject struct {
+}
+
+type GetOpenAPIYAMLResponseObject interface {
+	VisitGetOpenAPIYAMLResponse(w http.ResponseWriter) error
+}
+
+type GetOpenAPIYAML200ApplicationYamlResponse struct {
+	Body          io.Reader
+	ContentLength int64
+}
+
+func (response GetOpenAPIYAML200ApplicationYamlResponse) VisitGetOpenAPIYAMLResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "application/yaml")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	_, err := io.Copy(w, response.Body)
+	return err
+}
+
+type GetOpenAPIYAML304Response = UnchangedResponse
+
+func (response GetOpenAPIYAML304Response) VisitGetOpenAPIYAMLResponse(w http.ResponseWriter) error {
+	w.WriteHeader(304)
+	return nil
 }
 
 type GetProblemRequestObject struct {
@@ -6800,6 +7067,9 @@ func (response Readyz503JSONResponse) VisitReadyzResponse(w http.ResponseWriter)
 
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
+	// GetIndex What there is
+	// (GET /)
+	GetIndex(ctx context.Context, request GetIndexRequestObject) (GetIndexResponseObject, error)
 	// Register An account and its tokens
 	// (POST /api/v1/accounts)
 	Register(ctx context.Context, request RegisterRequestObject) (RegisterResponseObject, error)
@@ -6875,9 +7145,21 @@ type StrictServerInterface interface {
 	// CreateTicket A ticket for the socket
 	// (POST /api/v1/ws/tickets)
 	CreateTicket(ctx context.Context, request CreateTicketRequestObject) (CreateTicketResponseObject, error)
+	// GetReference This document, as a page
+	// (GET /docs)
+	GetReference(ctx context.Context, request GetReferenceRequestObject) (GetReferenceResponseObject, error)
+	// GetReferenceFile What that page needs
+	// (GET /docs/{file})
+	GetReferenceFile(ctx context.Context, request GetReferenceFileRequestObject) (GetReferenceFileResponseObject, error)
 	// Healthz Whether the process answers
 	// (GET /healthz)
 	Healthz(ctx context.Context, request HealthzRequestObject) (HealthzResponseObject, error)
+	// GetOpenAPIJSON This document, as JSON
+	// (GET /openapi.json)
+	GetOpenAPIJSON(ctx context.Context, request GetOpenAPIJSONRequestObject) (GetOpenAPIJSONResponseObject, error)
+	// GetOpenAPIYAML This document
+	// (GET /openapi.yaml)
+	GetOpenAPIYAML(ctx context.Context, request GetOpenAPIYAMLRequestObject) (GetOpenAPIYAMLResponseObject, error)
 	// GetProblem What a problem means
 	// (GET /problems/{code})
 	GetProblem(ctx context.Context, request GetProblemRequestObject) (GetProblemResponseObject, error)
@@ -6896,6 +7178,29 @@ func NewStrictHandler(ssi StrictServerInterface, middlewares []StrictMiddlewareF
 type strictHandler struct {
 	ssi         StrictServerInterface
 	middlewares []StrictMiddlewareFunc
+}
+
+// GetIndex operation middleware
+func (sh *strictHandler) GetIndex(ctx echo.Context) error {
+	var request GetIndexRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetIndex(ctx.Request().Context(), request.(GetIndexRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetIndex")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetIndexResponseObject); ok {
+		return validResponse.VisitGetIndexResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
 }
 
 // Register operation middleware
@@ -7704,6 +8009,54 @@ func (sh *strictHandler) CreateTicket(ctx echo.Context) error {
 	return nil
 }
 
+// GetReference operation middleware
+func (sh *strictHandler) GetReference(ctx echo.Context) error {
+	var request GetReferenceRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetReference(ctx.Request().Context(), request.(GetReferenceRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetReference")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetReferenceResponseObject); ok {
+		return validResponse.VisitGetReferenceResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetReferenceFile operation middleware
+func (sh *strictHandler) GetReferenceFile(ctx echo.Context, file string) error {
+	var request GetReferenceFileRequestObject
+
+	request.File = file
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetReferenceFile(ctx.Request().Context(), request.(GetReferenceFileRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetReferenceFile")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetReferenceFileResponseObject); ok {
+		return validResponse.VisitGetReferenceFileResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // Healthz operation middleware
 func (sh *strictHandler) Healthz(ctx echo.Context) error {
 	var request HealthzRequestObject
@@ -7721,6 +8074,52 @@ func (sh *strictHandler) Healthz(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(HealthzResponseObject); ok {
 		return validResponse.VisitHealthzResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetOpenAPIJSON operation middleware
+func (sh *strictHandler) GetOpenAPIJSON(ctx echo.Context) error {
+	var request GetOpenAPIJSONRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetOpenAPIJSON(ctx.Request().Context(), request.(GetOpenAPIJSONRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetOpenAPIJSON")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetOpenAPIJSONResponseObject); ok {
+		return validResponse.VisitGetOpenAPIJSONResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetOpenAPIYAML operation middleware
+func (sh *strictHandler) GetOpenAPIYAML(ctx echo.Context) error {
+	var request GetOpenAPIYAMLRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetOpenAPIYAML(ctx.Request().Context(), request.(GetOpenAPIYAMLRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetOpenAPIYAML")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetOpenAPIYAMLResponseObject); ok {
+		return validResponse.VisitGetOpenAPIYAMLResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -7782,147 +8181,151 @@ func (sh *strictHandler) Readyz(ctx echo.Context, params ReadyzParams) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H1rc9u4luBfQWmnKvf20o84j07Lldpyp5NtT+e1ju9kp+KsCJFHEq5JgAFAK7pd3ppfMz9sfskUDgCS",
-	"EkGJcmy3c9ufYoUkHgfnfQ7O+X2QiLwQHLhWg+HvgxnQFCT++fKUTs2/KahEskIzwQfDwekMiNISaP5A",
-	"kQuQigkeEVUmM0IVic8GFz+eDeLdQTRQyQxyakbQiwIGw4HSkvHp4PIyGhynkBdCA08WJ1BkdAFpe6pY",
-	"yxLiIWGazKkiqeBAxjAREg6JnjFFmCLaLIfmQChXc5Cb5n3N+Hl4Txy+alLQKTxQhKapBKXIX2IJ2fOz",
-	"gXl2Noj/unF0kVA75OoMH2cgwWyEKTIRJU83DfVeKLZuKLNvmiSi5JooLUQ6JJTEOeOjwn0Zk4mQhPIF",
-	"kUDTiFCeEspJTCcapHtIVDmuxt60pBOq4TXLmQ6tieLWMpjooUGCROQ55ak6GxzK549+OtTP92Pyl+OX",
-	"p69IKulE/7X3ZO9FxpJF95Q0y8Qc0tVZvzx/vH84f36w5ayg5eLIAKg94QdIBE8V0YLMKdPBoRjXMAU5",
-	"uDSDFVTSHLSjphelVEKGcS82CGZfiImY4OEaVHTYbqZi5t0vJcjFIBpwmpvZEjtkb0r7DQJwfEtzsGTk",
-	"oDesaeocFhHJQc9EGpGC6hki0VikCwN5pEfBE3CoZegP0urrCFEMLkDukiMu9AwkkfClBKVJyVOQjhwk",
-	"TEoF6S75DRYKh8IRRHIO+oEisftmxNJYESrNlEAMBFRBkxo2lnHVwGnse8dsvAmlnH59DXyqZ4Phwf5+",
-	"NMgZ978fmnPTGqQZ8/99Ijv///MP/zKIVgAbDb7uKLpQg+GgkIxrOs6AHH14cXxMkhmVNDGnTgTPFvYM",
-	"Jm+oTmZt4B9xEhs2Gw/J44cHZN7gElxoBASHOSjdvc3Jjh17AxZM3goOm1ZBtCEqA98ZVUPyaP/x0pL6",
-	"LcdM1GtNHbzkVzEnuWFbVJNcNOZawf4MP29OkcKElpkeDJ+YM6VfWV7m9QnbXw+jNq1GgzeMdzPcIxK/",
-	"r3gqQohyh+4koVIycDRj+CzyBkXKwvCJA6JIyTXLDADVTMwVmZvvjTSbS6Y1cPNhN4U3+fkm1lXy41/C",
-	"7EWW/IEiLK1mMaRcTyJLM7YhMyaNGDZSd/1cpzOz1a7pND5dN6N9Y6tJL83LqhBcAbLTn2l6YhmD+ZUI",
-	"roHjn7QoMmbF8F4hxTiD/H/+XdlzrYf/FwmTwXDwP/Zq7WfPPlV77+1XdtIVjSSn2UTIHNI4IvWPWuZG",
-	"JDYcm00bchgVmITyB5qMLZLsDi6jwQvBJxlLbnf941ItzCK/lFDCaFJmmfklSz4CntpdmR8J5Qlkmf0P",
-	"yCnLRpqeA+6PCz2aME4z9g/73G90VPJzLub4UuI2F1vKKCQoQE2FaiCpAMvfUHYTI0svo8FLSZXVAm8N",
-	"GioRBYwAJ3Yr9TqVIVH7ABd3zC9oxm53dczOGQ9JDFIKqWJSCMa1MpwRaDIjcyn4lFzQrIRDErN0JKGs",
-	"t7IiAckYMsGnqMDQZXmMW3wr9Cujmd7qHhGZzKx2zUbUIGrMGJ+SOdMzy3AN37B/NTaxEKVf+BuRsgkL",
-	"2RD/LkoyoxfQEF7eajHMKWDuhLbiXtvDd1a083XvV+/h3t8KfWr2eLsUDzOG4DUEZyDKuJFLhyQuKCJL",
-	"RGKlRVEg3qD4T2CX/Cz0jHjKtnoX44ZUyTtJ4pLTC8oyo/aYj0hBpVXG53SxAlZUqXcqnXodtBraN+7k",
-	"ncGIOVO3CrAPwii8iH6GYyGJHRqGlkJMjM6HIhwR712pE5HD3yzbu9VTFXbqiuUOiYQCjEWkPdk4HX6F",
-	"Cxw6Xa5S3q/vuDyy/xHwaMmgIWnqTiRjoMgYFsKZF8BTb2hlYoqn+V6igYfvv6Isu2VZVDSmH01w/nhI",
-	"vHpvDZ6KbzsOZlgiX1HLr8TRnAL5B2zbaBvVbs1OcpFCRtA5oYXISCLKLEXmlQrC9KFVUFgao6kYK1AG",
-	"Evgfii7IfMaSGZ7nqRCvqZzeLrfVQowyM6vbTQqasszyjZkxbMpk1vBa+IW+oXzh1Fl1u+CnGkZoSeEB",
-	"LER5SGJxATITNK3ORC2UhnyXvPWC2XnjVnlH00G0lnNULzY9PTu1q6fXx+5177a5GtP6G6elnglplNlb",
-	"hXzZmBils1E9QRnN5hx4ZCnAKnhCEvhaGDvJ2OaHJB7TdJRISIFrRjMVr5zDx48fd45KPTOPE6phecEt",
-	"y8pCwcvz2wZCtx6xEd2+5dRVWRRCakjfQMroKcLkVjdeLWCUmxWMzLHEQzIWqRFVRt9qrsDMbBSwv52+",
-	"2nm2i0a4m8as4sgaLebPQooCpGbWSkYDJ3Do0UAzC7XWg1KBHFlLp2341/b6p+rFyM3ixvxcOVjE+O+Q",
-	"IIkfKcWUplwfa8gRuKkVdDR731jvhGYKopUt0Kk7kNZKx5lIzvEdpiFXm47jZ/M6bt0ORKWkyD0SmmUq",
-	"5MSNBhPGmZqNJFB38q1FMF6UeoQ02zFGDpqmVNPufYeOZxWEKBaDr4pSb1qClZjhieBrwAd3pHzQRc3E",
-	"nEfEwhr9+0SUqGi0hyolD/rCl/HGLca9H7kD9jtchblbYQir7IG2cJ6G9mNI3xqQ6FocLzQoVADha3Mz",
-	"DZi5I6vOYhM54NPIzO6+DS35Bc2y9urecXC6Ds2yyOrvNMsI04ooDYUyK1zZpJyWuY/ZLY92zAl1Lj8x",
-	"58SolTJFXzRqG7h189VEyNzAymz66eMwDOCCJTCyvs6tZ0KP0sgeRzVZSjXsaJZDCIM6cJTxFL6GMRsf",
-	"mdfaQJ0QatRG5zcwuGyUSPwA0iH6aRmfRihZImJ10CBe56VGJtyf1bxxX4S4DRd65BbR2NJYiAwofrCG",
-	"2fhQiFP/lwBbdh+j+2zLw5CgymzruZSmugxgZbWGiIjJBKT5w0AuA/w/C/7QMpAAekP+g4YiBPUwm1uH",
-	"wCEGJ0SYBffkfE2uZ3HajVmBzW935czaJx9mLs5pe1LyLrbY8+i75UVtb4UfV8e/nltWQqAxXgMKNMzx",
-	"X8yoPqqYUV894ZoE8LVygTqo2UHoNtQRfngNp7OijlaUGKPhYUxszvg0rsN/U2EEJg/QxerJ1jtbOd36",
-	"zP0xV9tsgrfr4N+AUtSa81uoj4nghmZw7NGMKS1kVzIBqjuUpS7qbhiVESEwdxEtDGb1YkKUpfWhf3Kn",
-	"Hg14mWWDz7VcZWlndofXBhSZikNCxwq49h4F8y1RAJxkVDW0l091dLqaKa+BVoe1z84+rItoM0UgLzTi",
-	"qeCjcam6IKYFSQWZz1gGlpGi7ZZodoG2GvAyN8vCYBMe96TEwzYMUsqyMJxtEJnFfu7chFnYVOy0cLmQ",
-	"wmDHEqqHILBMEl3RyhrG9sSdtbmcGNA9iWGk/xAcgrH146O3R+i/Cx3kA1TuKrZcDbQWHvVBcWGHN98R",
-	"/HCVHj0GhMkKQhq0dVoFOYgN4AY5Fk0XIYVmZTk4gH89uKbar7ElqWOcMri4gio1F7KHUWvHaHwRWuIv",
-	"eHJtuI19ekVbqevUbLUUaZlsqZr9XZSS0yw8lWEKI8MeNg8ZQuXlEw69IXjGOIQnL6TQIllSkxrKYZNM",
-	"2o6HwixwO0BspZyGtDGHjtWya9hG7jir/a5AdvXwljZQr6wbf957vrxMe05R6SVoHCKGrIwqoWzdWa5A",
-	"BOde+ja0+peTCSQ6xDUaQq2vaXfOePhB0Yiw9rNxCqDaOzADVtU6penLFtaN1F2Gm82KDWuT9ByCmUUZ",
-	"u0APp5DnIMmMKsKa/oguLurUKJzPbqABMQfVJZjUS/eL6T7aa0BMhyO3jJj5GNLUOQOWF38BibYzVsuv",
-	"jnuSCaRYNx4v87HjVktLX1mSGzG4Dq6tjhkywFqoMaNqFtZMkhllxjQ1bxDM2l1GjgZxObdqKENWE6Yi",
-	"Ml6gN8kgxi6yNHg3GQw/bTBgrOqATtvLaP27yy7eTW+fCpG9oFnW++UTdEb0ev2k5C952m9kprN+2/ug",
-	"obAvfm5wrQC8qTk2n+zHFImd/hVHJKYeRuaHUfFHRsWvfliHSyMfC5+YJcaHmEe7sOEQyBSmyVASKw1F",
-	"HESJ3kxtBa8tL0GCcFwEkcvhaRDdLyAUeqCe4sIanM33aw3WQSSNuEw4C1wBzSAljPuQfkREAdxFWD3v",
-	"Cn+bZEBl41PrvDS7GnW4fmuq7SvnthVn3Znl5mhpNkrZ1OU+fps86xBZ28mbBrCqpTsksmgQeRa+HovC",
-	"koeG8/FfCelSH77qOpEt6rXv7YQZInhAls2Apl2XSTDRzIOo37LCQs/u3k0WgtwryrJShk1PY/LnhbYu",
-	"cOtjPURBYGwbRQwzQqJZ4wW9uhfRTR5G4iSjKux5W2N9StByMUKIjHjfIMa32Ah+C369DqnXKfevbAr6",
-	"FjY1JnWGMPyI/OuHd2/Je/ucMK4FYvxYpAuXIFDdMXmg0MWw2T/nZ6sAHdyESKyfcHkTXTHE/gGy0GSv",
-	"qdIdOhP4/+6nsNhRjCyvlLksMyJ71crH97rW0nA0dmtwYVfTWsb7qUKzpufIBSZ6asIN8dwZF22qbVs6",
-	"S2eU844wc5cj9Qoe0ZqDrrcZJx4L1w1tUbXDIdgYDJ2Q6dbG4fL5bAxn4OtRBcjg8fiwQJcCaZ2/M8qn",
-	"mPBDqHMVBrhx4gfqq4esWshdtOqMRjcBDhfay1uY27sgWyIaarWbb2KtIYrgUvyoN7WSTnDhICEA+Ryg",
-	"Fi9JRAodGFBIMZU0VyQT4pzQsMm3Rp7YywLtwV+uXBnoHc+wIi1AvkvXk4KKUJWAWwXh55RpSMlEyOC+",
-	"rPmt1sXqesj81jl0r/JXMScTKusLXDYBlandG46MLvlFddaRpiVpAscdWqZTevGmVURopoTR5eL/u+NS",
-	"SXeOXZass20UyAvUFNDIiboFeXsqfyMaj7HKgidMkxwoV5vVDmcc2J02QoBIB/U+19DQb87oXmGBY1F2",
-	"2YwpXNtJrOzGrbrahd+WXU1oEydAU8ZBBbSqZAbb5LHZoE0wptwvBNMdezmBiQQ1OxXOW7kFH5X2U5uG",
-	"hvx0C/65/HF4ZVOmtKwE51XCQivKtb1dSg6ePLbpYEtGmo8DtYOkrVhkKyAHO+ZjTzKr8aemnHnydEnO",
-	"PIuuIzp1AsYQSGu53E+H72RB3xxj6ZaOjk990C5JeVVE5jnTujtPan0KxfU4/K8p3aWZFFHvKwgTUWoI",
-	"iym8nzgFdzsxmQkFPGSio83aweBSSNi2aXkT62Hoz6K8SyLApCY0y8bURp3bZ9qd5XqVHLawMd/Krgqe",
-	"Qtmtn8uSk9RI3DnTM1Fq4ryTQ8JSFRFMxVYRsbgBrqQByyGUxtmZtGRzLrfNvlt/9lWicz85Q43tHEqX",
-	"dmlmo/EiLHjXWJFpFTpvq6083Xa722eYom68aecnJX+J721tg3aG+TdlaGdUgwsAdKaRo1W/LYjuYvJb",
-	"j4z1Qmyfr+oZ59qjxZd8JPcKya1y22V15dxZf0REXKpdVCckt9JiI1LRXFBrryR9QKqvSbjQpdziQE9L",
-	"GTzMOZVm/csDdWFUOJZqtQRfE8Kzj4Z6XWNDmw46uLcPAW6nK3ZxtC5TYl2udrl1GubWB+8PsO+NCzdx",
-	"F8g8bwx7KvpvPmwsudc7Jr+GpAMjs2834+Ck5CcYLUE0y7IeLmq7yJYVWyU1B7KXK2/0di6Hlue4kYrr",
-	"B/V6xsAjk1cS2rv9HLWiE0YRwssqTCuvBLmw67AudEPVucFk/I1VK8xMmGi79J9CZPj6lF0AX6oohfFY",
-	"9CBvnfqru9QrKay141NUS4VAqCL0DQCss/1alCbQDeBnDuHMB3sOoYB5AkqN7E1PtZWMcZ9WtnfoBX9B",
-	"cG0Sh3sNd2VN8qssp+ULCNykOAc+CrubfgYqLUau1+bdWld2HwXguLqi4O6WFhU8OA1Fx90tTMuoPJxY",
-	"WsGW1zPEtJXb3phGU+nLsLQNpPX687bK8FdISi3CfMfd0tny4K9y0WhDUp2FesBV1xHKMKoE9BBLOHID",
-	"CD2swioL6KqMaOle4bocj25PLOZaPFBkziT0DPmuJmZ0Xk88ha/6VGAe3bZhlPA1Uudje/qY/MZ+RkLY",
-	"/hLC6ma6wp5dDi97H2EkS74+eptI2Dr/uEPBw0RhnJfpRf/RnFRWfc2RFZ9daFMNAydQxhW+EDFB6e0S",
-	"VhC5rpSt0vD0LYFyFRiNXUbNo1mfVGHP9hp0RIckt6smnrLkHAI5IVeRrboaa1NIEt+LmpOE15aDT+df",
-	"gSuT0C2ogKejq+Q7ANeSbeFK9Ckd7eQrqkYGa2VYbpjHIku7Hlvz/yobmDOeivmmZX+0b7XwpYJpcwk1",
-	"NJvrbm6xmrYGYPgwfT7r1bj3BpTq5LyVI+f2NNrvQT+9Da10KZN6y8oa3dTdLC/gHMddzoz1KTxrVcw1",
-	"9/rXZeR0633feD/bbzNq1ahYua1d7arrRBrp6ts6oPpXZ9h8KmGx7y8eViXTb7/GgTjfvvbBt+ZoBU5X",
-	"nIdP0KFLwNIrJfd14zBWtVKtw8dftor02G9GV0it3RTnCTzyLsY/LgD4HZTU4WJkKF11IG+PgjtXNYQ3",
-	"1c7oVTLjeopddPDMLRMCriVAsFIpqBHIbZQSWKqX0SCqEIV/rJS4ZSrN6dfRFtkBOePbvG7MhNFVL+b4",
-	"uaJqkY0B23tE73BSSqYXHwxROvFidZfqr1d+Ff/68XQQBe4PLJWkmwqBiXvk4ROSM15qULvkWNtrBMpn",
-	"mdmaa4hYEeFwgZnrhBIsbV51TUCaWtGkZloXtloa4xMRSGCs70CNIRNzEu/Rgu1dPIwjmylfFUgjR+h6",
-	"A0kU2O4GTCLWO6/hA0UM/0A3s682DJkC57auiwyfcV9ysypaDV+Z0rtn/Iz/8AOGTNQPP2C9trirZFxM",
-	"/nLy6gX56fGTH/+6S2Ks9IYXuPimvLqolQx6xm0pWtvPo0dhaLfSE6ApWYhSYuF5ULs//EAQnvY3joZ3",
-	"zGwSpFUNlJVudfl7MysRBf1Sgi2dtdxy5Pn7dx+OT4/fvY1JTs9BGegt6rL4EWYz84VLRIw21cY/9PWK",
-	"9VwQZdtv4L0HpuuKmhPqG0n85cn+o79W2y2Aatzlqa+EG6+UwrW5kb4lxVYNLewk/2YZIc5S91BwjRJ8",
-	"iVYsImKvTgXa5JB4qWNCTBS9AIUgw3vBjX4M0RmPfTnY2HXNUFgjkjWLXBm80a71y1KxWLfo10zpCmN/",
-	"P0MXxtlgSD7913/85+eInDWcGea//+s//vMyPqwvWmFbkmbfHQ8/iym2JUm8e2b4dcYScEVsGNZ0mGDR",
-	"wcGb49O6F4D5YZhVmedULgbDwUchz7G1BxZoQ55vTt3wkV9PT99Xbqbh4AVlsuk5Gg4eonwugNOCDYaD",
-	"R7sPd/et13GG/M/xiz3HBqzNKuw9OiMHkHaPU5S5U6bsPRm3w5+Fza7sqBG5XW3IpXzGy2Ver2UJq+0O",
-	"DvYfXtvcPgIVqEt5jHSQ0xQsf1mI0pX+Xqm92ex0tK7wZvXeav+g2ysPa3b5eH+/67sKzHuNlhL4yU+b",
-	"P6l6OJgPHj7a/EFVlBg/eLL5g2ClUvPxwcHmj33XAnz/p16rW6pEfBkNnuw/6rPIunws4tTEX4Jb/11d",
-	"4L2prwyGnz43GcJRJbZtMrt2CgkmXlOjWH7yFVCVrY+DfxtS8lFvhRN46k9mViv3lN+qfWmVCV1LwZlt",
-	"1IIR7xlVBGNt9goe3ss/8PqQZYMH+wdDL7BxvbGng3iXfERGeZQkUOghStE9dLvvWCER40QTifW+nalp",
-	"myEZ5R+M9NAzWJAZLQrgQxLbz0boTrTF/PG3GbjxEwt4Nn4DT+NdUjdzw21xYSMAhKXKqEKCZMIIGSNv",
-	"AXtf1bcOCJ1SxqtOTqotXi0LMbJCZCmZSJHbzZiF7hJ3Sw3fcdfJSE4XtlnDQ/KG/Uy0mILBEKxYsMSd",
-	"8QSXO2x15F3Ur+ytdMK6/HwzrL1Zq6wXZ9+/1qldfbxLZwcu4daGQtBR6OIHDndI3GVri5dRhYUGJVdE",
-	"QxMNmr391jHtUDvAlX56faXM9q05/lDJdLB/cDPHH5LtroifvQLuHAAMrYYGg7o/zVvWMx72ErB1lXr8",
-	"6PHmj6qGPlfTZnrsxLVs+idWfnrMU/fNuKK69KTPYa70mvkGLavWq4gLxUeVXmXdg3VOoNOuDGOxmtVY",
-	"pIsd23lv+OzRs2dP958tK1y+BeeSwmUjDshPphAwtjKm9C/unW2lerN1nxXpNyRcG1XbAtz1KMuctpav",
-	"cNCr9Yq6PU7SgzRWO/tcgT9sSbG96Kjqp3Ud1ODwz9LCfIaKp9VxbM9RVwNwxeAgNpcqgOx7v9s/Ljux",
-	"fgoO6ds4vyZo19lUMfVjbdHJ8a5RV5cWWhdA+I4I6yZE9J+BEt9xf+C96A2w1mBTuHRc9N3fbxuSRvK8",
-	"dAPcWcnTKMvYQR+iAE4cIO7Fz/eI9FU7c3Vuq2NYx4h1yrhuf2SBGX09SOLCtwbpVLde2ld6SJ6MNiqZ",
-	"LXWIPiT7PhQwhinDe2xdnYx9GbNAt+b9ULpp1b75p4ODR49+PNh/9PTZk8c//vh0f6md834obrqRcr3R",
-	"d4dIvCp/10Hh9kgjwjgRMgWLHv4CMiVTWtzT/fdI96d1z+EHyp2ycyrTiup8MctexJ+7tK8MQnUEjrUi",
-	"59hoXxopq7QUC0hrC9Bf4/JNRHOM8Ffdq0vuG7EtsxRslfwGBi0SeRxaguEa0zvTP/Dyykh8h2Mwf5RT",
-	"AWlPNVtp94jS1E6DqNNUegN3V0Gr7s11+NDt43sG/b0yaJtL9ECtRekmD3ZxJbX3e1355bLTQvnovA3U",
-	"O+Qanc/jeoAYW/O0kliwFowvKbPkymuz6Slojxg9ND+sKlZ3AnRXgwKuh6XyNt+l+2GpElGAjL16jnhu",
-	"L03dk/N3a2eNIaE52NSs+ir8srd7iZxLbki55N00/Ma70rEMSYSZ4ipqNHKKnFt9uHJTPkykeCNuO2l3",
-	"UvLjX7Y2aja/fjx5Kzhg2tkN02BVTaFDjtqI5ZWbnEdXpNFHPT15b0TKJszT272X8W4zgiMX7JrPROZR",
-	"q8EETkquupjAnq3K0p08aJ/fKSIO5b7cVBZKsw9lZ5JhVdnmPuHgPuHg5hnMjdreTcb0hxnePFWuOKH2",
-	"vmS8Xm+shjllWrW4W4/IfZU/ucal9NJnBrqX7fw2VRAvtNp0zcatil3ysQ6wSkDzQnDMK+dCY22gQKhG",
-	"TN+V+sbysRuVb3tl7T0OXq6UbhM2098DhPIFyYW8U/6u7fnGfX7zzeQ3vxZTRUSpt0pnjjpUj0xMj/kN",
-	"EUmzNectZ7auubPw7113FP4MYvmeJm+QJhm/6g0D/597TgJ23zbA6H2WrohKpkipICVlgeGXKejGjStV",
-	"4q1MITFM/HSfKBQuEVEzUWb2vpr1Ndhk+jG2ihZKH7rAkpHPESkV41PCNMHMfqaVF1dt0et3cVdk7/Xx",
-	"FVe6pMPhwGFOCsrkPWO5ZyzXdZmpQipMF/2me0xKC0mnsGd7kao98IXbwqqBfXwzNNysHHfLJFy3fe2g",
-	"Ygueexq+p+FvCgJaNLJBA9fmy1PtB0uI7RT5JwePD571yZC31a/Xp2ydune29Sn2znZyJezuUlyuUfgv",
-	"lHRvr6OH8+5fM36+0fNn3rlyYOA+eHfrsXikgMh26qUar6FaJ9eESdUkSU8snzstZVuk8tSXnb+Td0nr",
-	"/nq3XCOgOWvIey8K4N8QiLt38t9NJ//9JcF/7uy8dwVwZfQXz/Va7LK/rrL3u/1j7QWnK7JX+9n3nc7Q",
-	"zUKNNmlhd5/LcJ/LcE03prpJGhsQGnQPFDniNIc7SKMr2lUfqm5S9M0oYlh16padG8vNHMPq2AxzNO+G",
-	"NnavWX0v9Rp68LT3Emvu4UHVJQ7+xFrcXcjz+N/sAmoVriry51svXIdChzSzWav79c+q2VXF/YOana3U",
-	"7xtrKPii7rW8ey3vWjJWLX0+qNq12CrAbYVvHW1n1DrDumj7NVXaNt24NdK+SVqtt9N1sdY8xFJ+vLTN",
-	"uu5LTPwpLnX5lkfm/G3KIiUJlmGeibm6El3tNJo1rqOvN9Wdk38SCluqd9hVRDAib6g8T23x+VxcQHqI",
-	"NIf1NSW4XFBMn+T3tV7+dIToUpaoIkVGGV+NsfajQlny7kowH5f7tYerwdh5MEH6Jsnzew7K+na9f+aI",
-	"7D3Bf7MSa2g1cpXlkQOsxnDbd7Ba9K4b7evC1Z8cQmYpyCGJ/1fVge35GCZCwlm5v3/wVMGX5x9Oj05O",
-	"Rx9e/p/40DVhQD17+SNMoKy/efn2F/xil7wt8zFIZTMuuSBTWqhDVxRfaSjUc+z3FBOFRZwl2JsOMzEP",
-	"X9Ou+vJ9ExNahkWsKcviYQPkhyS2YLB3y3F38dDWao4VfIkjMp+xZGYL4XGAtKu+z1Jnu3aNn4GZGrvX",
-	"2X7L7qedfBC58kCfo9Ad8dZleQmE2mPFskOqa03WPKpXc91VhpYX9quYk5zyBaG24Ngh2R/alhrYXyRy",
-	"hba7QWhzhoLgO8Dl+MU+vMLqYot+Q+zLYvG7qe52gtCgbnhN9nb/anuk7zlg50lujaXI6gqRVJOMgSIU",
-	"2zWH5N29o+deRn6jjKxwjnFCVQIc28JgBbBNuvFc7dkmsKr79sGxrUJgb9/ZLgMRdsCJfOudR/tEBerv",
-	"29wp32P25tKQ7AxdMXR8el9E6u7mzR65M8KbKnUni61KQhmUngHN9OwfnX4V/3yjdMCWCGhfbtkL4Vhj",
-	"B7Ddtcn9jVutpJACe6e5HiLNbOGF0pA7YnV9wtTe74lIobu+CLpRms3CKHGfYvyX2hs8trdYUKF8b9/e",
-	"VPfnyA/7QBGzoo6KP+bRVrV+blJwu639xnjaXbvHdVTbvYJoWnviS0eBU3QdteHRi24cdo9b50OzTMxf",
-	"5oVe/BvNSvCgXkEPyDLXvy2ZQXLepc9dgBwLBYM/6qhOsLEZKNVBYwnluw1udVtzPtC2xRnCThFFjYq8",
-	"WJUsoOVi5wgtlU3iwbxq37y83JZjJJSTVCA9z4U8D6LT8pB1Y8dPn83x2f56Fn1KmQ2Ggz1Und04bZNK",
-	"YCMXRRiPqsKiqOLu1qhTceq2cVF1Eqiqj/nWwtXXWFSp/eULwc1Kbe/hhmbNfDvJvDGGV3NCRqEhQ267",
-	"xZGUuR1U1Z0ag6BToT1CVf7dl+Dk6VJVZd+KabUUXBtAtiRne4ZXQhqTK2OApT7FnOObY6qay/NXScLf",
-	"65lQgI2ZZMkJ0xZik6UnrmOk7c+ktEsN8sNbDLr8fPnfAQAA//8=",
+	"7H1/c9s4suBXQeleVXbnGNtxktkZuVJXnkxy4538Osf7cltxToTJloQ1BTAAaEU75av3ad4He5/kFRoA",
+	"SYmARDm2x9nxPzNWSOJHo393o/u3QSZmpeDAtRoMfxtMgeYg8c8XJ3Ri/p+DyiQrNRN8MBycTIEoLYHO",
+	"HihyAVIxwROiqmxKqCLp6eDiL6eDdGeQDFQ2hRk1I+hFCYPhQGnJ+GRweZkMjnKYlUIDzxbHUBZ0AXl3",
+	"qlTLCtIhYZrMqSK54EDOYCwkHBA9ZYowRbRZDp0BoVzNQW6a9xXj5+E9cfiiSUkn8EARmucSlCJ/SiUU",
+	"z04H5tnpIP3zxtFFRu2QqzN8mIIEsxGmyFhUPN801Duh2LqhzL5plomKa6K0EPmQUJLOGB+V7suUjIUk",
+	"lC+IBJonhPKcUE5SOtYg3UOiqrN67E1LOqYaXrEZ06E1UdxaAWM9NEiQidmM8lydDg7ks8c/Huhneyn5",
+	"09GLk5ckl3Ss/9x7sneiYNkiPiUtCjGHfHXWz8+e7B3Mn+1vOStouTg0AOpO+B4ywXNFtCBzynRwKMY1",
+	"TEAOLs1gJZV0BtpR0/NKKiHDuJcaBLMvpESM8XANKjpsN1Mx8+7nCuRikAw4nZnZMjtkb0r7FQJwfENn",
+	"YMnIQW/Y0NQ5LBIyAz0VeUJKqqeIRGciXxjIIz0KnoFDLUN/kNdfJ4hicAFyhxxyoacgiYTPFShNKp6D",
+	"dOQgYVwpyHfIr7BQOBSOILJz0A8USd03I5anilBppgRiIKBKmjWwsYyrAU5r3w/NxttQmtEvr4BP9HQw",
+	"3N/bSwYzxv3vR+bctAZpxvx/H8nD///pu38bJCuATQZfHiq6UIPhoJSMa3pWADl8//zoiGRTKmlmTp0I",
+	"XizsGYxfU51Nu8A/5CQ1bDYdkieP9sm8xSW40AgIDnNQOr7N8UM79gYsGL8RHDatgmhDVAa+U6qG5PHe",
+	"k6Ul9VuOmajXmiK85BcxJzPDtqgmM9GaawX7C/y8PUUOY1oVejB8as6UfmGzatacsP31KOnSajJ4zXic",
+	"4R6S9F3NUxFClDt0JxmVkoGjGcNnkTcoUpWGT+wTRSquWWEAqKZirsjcfG+k2VwyrYGbD+MU3ubnm1hX",
+	"xY9+DrMXWfEHirC8nsWQcjOJrMzYhsyYNGLYSN31c51MzVZj02l8um5G+8ZWk16al1UpuAJkpz/R/Ngy",
+	"BvMrE1wDxz9pWRbMiuHdUoqzAmb/8x/Knmsz/L9JGA+Gg/+x22g/u/ap2n1nv7KTrmgkM1qMhZxBniak",
+	"+dHI3ISkhmOzSUsOowKTUf5AkzOLJDuDy2TwXPBxwbLbXf9ZpRZmkZ8rqGA0rorC/JIVHwHP7a7Mj4zy",
+	"DIrC/gPMKCtGmp4D7o8LPRozTgv2T/vcb3RU8XMu5vhS5jaXWsooJShATYVqILkAy99QdhMjSy+TwQtJ",
+	"ldUCbw0aKhMljAAndiv1OpUhUfsAF3fEL2jBbnd1zM6ZDkkKUgqpUlIKxrUynBFoNiVzKfiEXNCiggOS",
+	"snwkoWq2siIByRkUgk9QgaHL8hi3+Ebol0YzvdU9IjKZWe2ajahB1JgyPiFzpqeW4Rq+Yf9qbWIhKr/w",
+	"1yJnYxayIf4uKjKlF9ASXt5qMcwpYO6EtuJe28V3VrTzde/X7+He3wh9YvZ4uxQPU4bgNQRnIMq4kUsH",
+	"JC0pIktCUqVFWSLeoPjPYIf8JPSUeMq2ehfjhlTJW0nSitMLygqj9piPSEmlVcbndLECVlSpH9Y69Tpo",
+	"tbRv3MlbgxFzpm4VYO+FUXgR/QzHQhI7MAwth5QYnQ9FOCLe20pnYgZ/s2zvVk9V2KlrljskEkowFpH2",
+	"ZON0+BUucOB0uVp5v77j8sj+e8CjI4OGpK07kYKBImewEM68AJ57Q6sQEzzNdxINPHz/JWXFLcuisjX9",
+	"aIzzp0Pi1Xtr8NR823EwwxL5ilp+JY7mFMjfYdtG26h3a3YyEzkUBJ0TWoiCZKIqcmReuSBMH1gFheUp",
+	"moqpAmUggf+g6ILMpyyb4nmeCPGKysntclstxKgws7rd5KApKyzfmBrDpsqmLa+FX+hryhdOnVW3C36q",
+	"YYSWFB7AQlQHJBUXIAtB8/pM1EJpmO2QN14wO2/cKu9oO4jWco76xban52Hj6un1sXvdu22uxrT+xmml",
+	"p0IaZfZWIV+1JkbpbFRPUEazOQeeWAqwCp6QBL6Uxk4ytvkBSc9oPsok5MA1o4VKV87hw4cPDw8rPTWP",
+	"M6phecEdy8pCwcvz2wZCXI/YiG5fc+rZlPJJSGE8wgWgmb5wuiNS6d+4qspSSA35a8gZPUEw3iqs6gWM",
+	"ZmYFI3OS6ZCcidxIN6OitVdgZjY6299OXj78YQftdjeNWcWhtXPMn6UUJUjNrGGNNlEAT5KBZhbQnQeV",
+	"AjmyxlHXV9CY+B/rFxM3ixvzU+2TEWf/gAy5wqFSTGnK9ZGGGQI3t7KRFu9a6x3TQkGysgU6cQfSWelZ",
+	"IbJzfIdpmKlNx/GTeR23bgeiUlJkOBktChXy+yaDMeNMTUcSqDv5ziIYLys9QjKPjDEDTXOqaXzfoeNZ",
+	"BSFK0uCrotKblmCFbHgi+BJw2x0qH6dRUzHnCbGwxpAAERXqJt2hKsmD7vNlvHGLce8n7oD9Dldh7lYY",
+	"wip7oB2cp6H9GG5hbU70Rp4tNCjUGeFLezMtmLkjq89iEzng08TM7r4NLfk5LYru6t5ycOoRLYrEqvy0",
+	"KAjTiigNpTIrXNmknFQzH+Zb4XmcUOclFHNOjCYqc3RfI+vDrZuvxkLODKzMpr9/EoYBXLAMRtY9uvVM",
+	"6IQa2eOoJ8uphoeazSCEQREcZTyHL2HMxkfmtS5Qx4QaTdO5GgwuG70TP4B8iK5dxicJCqOEWLU1iNez",
+	"SiMT7s9qXrsvQtyGCz1yi2ht6UyIAih+sIbZ+OiJsxiWAFvFj9F9tuVhSFBVsfVcSlNdBbCyXkNCxHgM",
+	"0vxhIFcA/psFf2gZSAC9If9eQxmCepjNrUPgEIMTIsyCe3K+NtezOO3GrMHmt7tyZt2TDzMX5+c9rniM",
+	"LfY8+ri8aEy08OP6+Ndzy1oItMZrQYGGOf7zKdWHNTPqqydckwC+Vi7QxEEjhG6jI+GH13A6K+poTYkp",
+	"2irGKueMT9ImYjgRRmDyAF2snmyzs5XTbc7cH3O9zTZ4Ywf/GpSi1gOwhfqYCW5oBsceTZnSQsbyD1Dd",
+	"oSx3gXrDqIwIgbkLgmH8qxcToixvDv2jO/VkwKuiGHxq5CrLowkhXhtQZCIOCD1TwLV3QphviQLgpKCq",
+	"pb18bALa9UyzBmhNJPz09P26IDhTBGalRjwVfHRWqRjEtCC5IPMpK8AyUjT3Ms0u0LwDXs3MsjA+hcc9",
+	"rvCwDYOUsioNZxskZrGfopswC5uIhx1cLqUw2LGE6iEILJNELMDZwNieuDNQl3MJ4pMYRvpPwSEYjj86",
+	"fHOILr/QQT5A5a5my/VAa+HRHBQXdnjzHcEPV+nRY0CYrCCkQVs/V5CD2JhvkGPRfBFSaFaWgwP414Nr",
+	"alwhW5I6hjaDiyupUnMhexi1dozWF6El/own14Xbmc/I6Cp1Uc1WS5FX2Zaq2T9EJTktwlMZpjAy7GHz",
+	"kCFUXj7h0BuCF4xDePJSCi2yJTWppRy2yaTreCjNArcDxFbKaUgbc+hYL7uBbeKOs97vCmRXD29pA83K",
+	"4vjzzvPlZdpzikovQeMQMWRl1Dlo685yBSI499K3odW/GI8h0yGu0RJqfU27c8bDD8pWULafjVMC1d7n",
+	"GbCq1ilNn7ewbqSOGW42kTasTdJzCCYjFewCnaJCnoMkU6oIa/sjYlzUqVE4n91AC2IOqkswaZbuFxM/",
+	"2mtATIcjt4yYszPIc+cMWF78BWTazlgvvz7ucSGQYt14vJqdOW61tPSVJbkRg+vg2uqYIQOsgxpTqqZh",
+	"zSSbUmZMU/MGwUTfZeRoEZdzq4aSajVhKiFnC/QmGcTYQZYGb8eD4ccNBoxVHdBpe5msf3fZxbvp7RMh",
+	"iue0KHq/fIzOiF6vH1f8Bc/7jcx00W977zWU9sVPLa4VgDc1x+bzA5kiqdO/0oSk1MPI/DAq/sio+PUP",
+	"63BppXDhE7PE9ABTbxc2ggKFwswaSlKloUyDKNGbqa3gteUlSBCOiyByOTwNovsFhEIP1FNcWIOzKYKd",
+	"wSJE0orLhBPHFdACcsK4zwJIiCiBu6Cs513hb7MCqGx9ap2XZlejiOu3odq+cm5bcRZPRjdHS4tRziYu",
+	"XfLr5FlEZG0nb1rAqpfukMiiQeJZ+HosCkseGk7hfymky5b4opvct6TXvrcTZojgAVk2BZrH7p9gbpoH",
+	"Ub9lhYWe3b2bLAS5l5QVlQybnsbkn5XausCtj/UABYGxbRQxzAiJZo0X9OpeRDd5GImzgqqw522N9SlB",
+	"y8UIITLifYMYX2Mj+C349TqkXqfcv7RZ61vY1JgHGsLwQ/LX92/fkHf2OWFcC8T4M5EvXE5BfS3lgUIX",
+	"w2b/nJ+tBnRwEyKzfsLlTcRiiP0DZKHJXlGlIzoT+H/up7DYUYwsr5W5ojAie9XKx/dia2k5GuMaXNjV",
+	"tJbxfqzRrO05coGJnppwSzxH46JttW1LZ+mUch4JM8ccqVfwiDYcdL3NOPZYuG5oi6oRh2BrMHRC5lsb",
+	"h8vnszGcga8nNSCDx+PDAjEF0jp/bUoLEYY5WzAFuHHmB+qrh6xayDFadUajmwCHC+3lDczt9ZEtEQ21",
+	"2s2Xt9YQRXApftSbWkkUXDhICEA+B6jDSzKRQwQDSikmks4UKYQ4JzRs8q2RJ/Z+QXfwFyu3DHrHM6xI",
+	"C5Dv0o2moCJU5+zWQfg5ZRpyMhYyuC9rfqt1sboeMr9zDvFV/iLmZExlc+fL5qwytXPDkdElv6guImla",
+	"kmZwFNEyndKLl7MSQgsljC6X/t+HLvv04ZFLrHW2jQJ5gZoCGjlJXJB3p/KXqPEY68R5wjSZAeVqs9rh",
+	"jAO701YIEOmg2ecaGvrVGd0rLPBMVDGbMYdrO4mV3bhV17vw27KrCW3iGGjOOKiAVpVNYZs8Nhu0CcaU",
+	"+4Vg4rGXYxhLUNMT4byVW/BRaT+1aWjIT7fgn8sfh1c2YUrLWnBeJSy0olzbC6lk/+kTmw62ZKT5OFA3",
+	"SNqJRXYCcvDQfOxJZjX+1JYzT79fkjM/JNcRnToGYwjkjVzup8NHWdBXx1ji0tHxqffa5TWvisjZjGkd",
+	"z5Nan0JxPQ7/a0p3aSdFNPsKwkRUGsJiCq80TsBdaMymQgEPmehos0YYXA4Z2zYtb2w9DP1ZlHdJBJjU",
+	"mBbFGbVR5+6ZxrNcr5LDFjbmO9lVwVOo4vq5rDjJjcSdMz0VlSbOOzkkLFcJwVRslRCLG+CqILAZhNI4",
+	"o0lLNudy2+y79WdfJzr3kzPU2M6hdGmXZjY6W4QF7xorMq9D5121lefbbnf7DFPUjTft/LjiL/C9rW3Q",
+	"aJh/U4Z2QTW4AEA0jRyt+m1BdBeT33pkrJdi+3xVzzjXHi2+5CO5V0huldsuK5ZzZ/0RCXGpdkmTkNxJ",
+	"i01ITXNBrb2W9AGpvibhQldyiwM9qWTwMOdUmvUvDxTDqHAs1WoJvoyEZx8t9brBhi4dRLi3DwFupyvG",
+	"OFrMlFiXq11tnYa59cH7A+x748JNHAOZ541hT0X/zYeNJfd6ZPJrSDowMvt2Mw6OK36M0RJEs6Lo4aK2",
+	"i+xYsXVScyB7ufZGb+dy6HiOW6m4flCvZww8MnklobvbT0knOmEUIbyswrTySpALuw6b2jhUnRtMxt9Y",
+	"6MLMhIm2S/8oRIGvT9gF8KUiVBiPRQ/y1qm/OqZeSWGtHZ+iWikEQh2hbwFgne3XoTSBbgA/cwhn3ttz",
+	"CAXMM1BqZC+Hqq1kjPu0tr1DL/gLgmuTONxruCtrkl9lOR1fQOAmxTnwUdjd9BNQaTFyvTbv1rqy+yQA",
+	"x9UVBXe3tKjgwWkoI3e3MC2j9nBiNQZbkc8Q01Zue2MaTaSv3NI1kNbrz9sqw18gq7QI8x13S2fLg7/K",
+	"RaMNSXUW6gFXXSSUYVQJ6CGWcOQWEHpYhXUW0FUZ0dK9wnU5HnFPLOZaPFBkziT0DPmuJmZEryeewBd9",
+	"IjCPbtswSvgaqfOxff+E/Mp+QkLY/hLC6mZiYc+Yw8veRxjJiq+P3mYSts4/jih4mCiM8zK96D+ak8qq",
+	"rzmy4rMLbapl4AQqv8JnIsYovV3CCiLXlbJVWp6+JVCuAqO1y6R9NOuTKuzZXoOO6JDkdtXEE5adQyAn",
+	"5CqyVddjbQpJ4ntJe5Lw2mbg0/lX4MokxAUV8Hx0lXwH4FqyLVyJPqWjm3xF1chgrQzLDfNYFHnssTX/",
+	"r7KBOeO5mG9a9gf7Vgdfapi2l9BAs73u9hbraRsAhg/T57NejXtvQKko560dOben0X4L+ultaKVLmdRb",
+	"VtaIU3e7vIBzHMecGetTeNaqmGvu9a/LyInrfV95P9tvM+nUqFi5rV3vKnYirXT1bR1Q/aszbD6VsNj3",
+	"Fw/rKuu3X+NAnG9f++Brc7QCpyvOwyfo0CVg6VWS+1JzGKtaqdbh4y9bRXrsN6MrpNZuivMEHnkX4+8X",
+	"APwGSupwMTKUriLI26PgzlUN4U21M3qVzLieYhcRnrllQsC1BAhWKgW1ArmtUgJL9TJaRBWi8A+1ErdM",
+	"pTP6ZbRFdsCM8W1eN2bC6KoXc/xcSb3I1oDdPaJ3OKsk04v3hiideLG6S/3XS7+Kv344GSSB+wNLVewm",
+	"QmDiHnn0lMwYrzSoHXKk7TUC5bPMbJk2RKyEcLjAzHVCCVZDrxstIE2taFJTrUtbLY3xsQgkMDZ3oM6g",
+	"EHOS7tKS7V48ShObKV8XSCOH6HoDSRTYhghMItY7r+EDRQz/QDezL1AMhQLntm7qEp9yX6WzrnMNX5jS",
+	"O6f8lH/3HYZM1HffYb22NFYyLiV/On75nPz45Olf/rxDUqz0hhe4+Ka8uqSTDHrKbfVa2wKkRy1pt9Jj",
+	"oDlZiEpirXpQO999RxCe9jeOhnfMbBKkVQ2UlW5NxXwzKxEl/VyBLZ213KXk2bu3749Ojt6+ScmMnoMy",
+	"0Fs0lfQTzGbmC5eImGwqp3/gSxzruSDKduzAew9MN0U4x9T3nvjT073Hf663WwLVuMsTXzw3Xamea3Mj",
+	"fReLrXpg2En+3TJCnKVpu+B6K/iqrlhExF6dCnTWIelSk4WUKHoBCkGG94JbLRySU576CrKpa7ShsKwk",
+	"axe5MnijXbeYpfqybtGvmNI1xv52ii6M08GQfPyv//jPTwk5bTkzzD//13/852V60Fy0wk4m7VY9Hn4W",
+	"U2wXk3Tn1PDrgmXgitgwrOkwxqKDg9dHJ037APPDMKtqNqNyMRgOPgh5jt1AsEAb8nxz6oaP/HJy8q52",
+	"Mw0HzymTbc/RcPAI5XMJnJZsMBw83nm0s2e9jlPkf7vmPxPrPzF8H2n1KB8MzT8eOSV/qTXB/t7eaiwJ",
+	"vujdqZ4VGypxduNlCDuEU8H4uULF+/Hek5gyVa9jt6lw2ebrg+HHT0uAw5Isru463vM2Qvfj4D0WfLXO",
+	"K8cwdx0ftEa7UAGASMy4hJZf/Cdh00sjRTK3K465lNB5uSzstKzgsnMOj65tbh+CCxySLRg6ozlYBrsQ",
+	"lSuXvlKvtN0dal2x0vq91Z5Lt1dS1+zyiUXj9WjWasOBn/y4+ZO674X54NHjzR/UhZzxg6d9cD9QqtV8",
+	"vL+/+WPf6QHf/7HX6paqN18mg6d7j/sssim5izg19rcA13/XFMVfR9iHtd5is/m108jaRH7oCRoLBOHf",
+	"hpR82F8N2tSfTa1Z4im/U/zTalO6UQOmtrkNhvynVBEMNto7iFiYYN8rhJa/7e/tD73GgutNPR2kO+QD",
+	"SorDLINSD1GN2MW4w0MrJVOcaCyxRrqztW0DKWP9gBGfegoLMqVlCXxIUvvZCP2ptgEC/jYDt35iBdPW",
+	"b+B5ukOaBni4LS5sCISwXBldUJBCGClrFA7AfmHNtQtCJ5TxuvuV6uoXloUYYSmKnIylmNnNmIXuEHdN",
+	"D99x9+nIjC5sg4tH5DX7iWgxAYMhWLJhiTvjCS53JYsknjSv7K50D7v8dDOsvV2srRdn37vWqV2BwEtn",
+	"CC/h1pYiG2++4HAHxN02t3iZ1FhoUHJFNLTRoN0PcR3TDrVQXOlB2FfKbN/O5HeVTPt7+zdz/CHZ7qoY",
+	"2jvwzgPC0GxqMaj707xlPeNRLwHbVPbHj3qozXUTpKtpMz124tpc/QsrPz3maXqNXFFdetrnMFf683yF",
+	"ltXoVcTlIiS1XmX9o01SpNOuDGOxmtWZyBcPbbfC4Q+Pf/jh+70flhUu37Z0SeGyIRcVtT4LpvTP7p1t",
+	"pXq73aEV6TckXFtl60LmbVE4bW22wkGv1l/r9jhJD9JY7YZ0Bf6wJcX2oqO6B9l1UIPDP0sL8ykqnlbH",
+	"sX1aXRHEFYOD2GSyALLv/mb/uFznc3EVDDs4vyZqGW1Emfuxtuh+edeoK6aFNhUgviHCugkR/UegxLfc",
+	"H3gvegMsttgWLpGbznt7XUPSSJ4XboA7K3ladSkj9CFK4MQB4l78fItIX7eAV+e2PIh1jFinjOuQSBaY",
+	"0tiDJC58b5SouvXCvtJD8hS0Vcptqav2AdnzsZAzmDC8yBfr/uzruAU6XO+F8m3rltc/7u8/fvyX/b3H",
+	"3//w9Mlf/vL93lIL7L1Q4Hgj5Xqj7w6ReF3/L0Lh9kgTwjgRMgeLHv4GNiUTWt7T/bdI9ydNn+YHyp2y",
+	"cyrTmup8Nc9exD9zeW8FhAopHGlFzmFhW6zloLQUC8gbC9DfY/ONV2eY4lB3/K64b163zFKwvfRr6IYP",
+	"n8S60k3uTM/Fyysj8R2OwfxeTgWkPdVuP94jStM4DZKoqfQa7q6CVl8cjPjQ7eN7Bv2tMmibTPVArUXp",
+	"Ng92cSW1+1tT+uYyaqF8cN4G6h1yrW7xaTNAir2JOlk8WAzH19RZcuV12fQEtEeMHpofllVrWiG6u1EB",
+	"18NSfZ9v0v2wVIopQMZePUc8t7fG7sn5m7WzziCjM7C5aU0tgGVv9xI5V9yQcsXjNPzau9KxDkuCqfIq",
+	"aXWySpxbfbhSKiBMpHglcDtpd1zxo5+3Nmo2v340fiM4YN7dDdNgXU4iIkdtxPLKjeGTK9Lo456evNci",
+	"Z2Pm6e3ey3i3GcGhC3bNp6LwqNViAscVVzEmsGvL0sSTB+3zO0XEodyXm8pCaTfijCYZ1qV97hMO7hMO",
+	"bp7B3Kjt3WZMv5vhzXPlqjNq70vG+gLGaphTplWHu/WI3Nf5k2tcSi98ZqB72c5vUwXxRq9N12xdK9kh",
+	"H5oAqwQ0LwTHxHouNBZHCoRqxORtpW8sH7tV+rdX1t6T4O1S6TZhrzp4gFC+IDMh75S/a3u+cZ/ffDP5",
+	"za/ERBFR6a3SmZOI6lGIyRG/ISJp9ya95czWNXcW/h67o/BHEMv3NHmDNMn4VW8Y+H/cdRIwftsAo/dF",
+	"viIqmSKVgpxUJYZfJqBbV85UhddShcQw8fd7RKFwSYiaiqqwF/asr8Em059hr2yh9IELLBn5nJBKMT4h",
+	"TBPM7GdaeXHVFb1+F3dF9l4fX3G1WyIOBw5zUlIm7xnLPWO5rstMNVJhuuhX3WNSWkg6gV3bjFXtgq9c",
+	"F1YN7OOboeF26bxbJuGm722Eii147mn4noa/Kgho0cgGDVyfs/qKsSXEbor80/0n+z/0yZC35b/Xp2yd",
+	"uHe29Sn2znZyNfzuUlyuVfkwfqc8nHf/ivHzjZ4/886VAwP3wbtbj8UjBSS2VTHVeA3VOrnGTKo2SXpi",
+	"+RS1lG2VzhNfd/9O3iVtGgzeco2A9qwh770ogX9FIO7eyX83nfz3lwT/tbPz3pbAldFfPNfrsMv+usru",
+	"b/aPtRecrshe7WffdjpDnIUabdLC7j6X4T6X4ZpuTMVJGjswGnQPFDnidAZ3kEZXtKs+VN2m6JtRxLDs",
+	"1i07N5a7WYbVsSnmaN4Nbexes/pW6jX04GnvJBYdxINqShz8gbW4u5Dn8b/ZBTQqXF3l0PeeuA6FDmlm",
+	"s1b3yx9Vs6u7GwQ1O9uqwHcWUfBZ3Wt591retWSsWvp8UPersWWQuwrfOtouqHWGxWj7FVXadh25NdK+",
+	"SVptthO7WGseYik/XtluZfclJv4Ql7p8zydz/jZlkZIM61BPxVxdia4etrpVrqOv1/Wdk38RCluqdxgr",
+	"IpiQ11Se57b6/kxcQH6ANIf1NSXUtXsJ714NvifEf3lCdClLVJGyoIyvxlj7UaGseLwSzIflhvXhajB2",
+	"HkyQvkny/JaDsr5f8R85IntP8F+txBpaTVxpfeQAqzHc7h2sDr3rVv++cPUnh5BFDnJI0v9Vt6B7dgZj",
+	"IeG02tvb/17B52fvTw6PT0bvX/yf9MB1oUA9e/kjTKBsvnnx5mf8Yoe8qWZnIJXNuOSCTGipDlxXAKWh",
+	"VM+w4VVKFBZxlmBvOkzFPHxNu25M+FVMaBkWqaasSIctkB+Q1ILB3i3H3aVDW6s5VfA5Tch8yrKpLYTH",
+	"AfJYfZ+l1n7dGj8DMzW277MNp91PO/kgceWBPiWhO+Kdy/ISCLXHimWHVGxN1jxqVnPdVYaWF/aLmJMZ",
+	"5QtCbcGxA7I3tD1FsMFK4gptx0Foc4aC4NvH5fjFPrrC6lKLfkNsTGPxu63uRkFoUDe8Jnu7f7U/1Lcc",
+	"sPMkt8ZSZE2FSKpJwUARiv2qQ/Lu3tFzLyO/UkbWOMc4oSoDjn1xsALYJt14rnZtF1wVv31wZKsQ2Nt3",
+	"tstAgi2AEt976PEeUYH6+zZ3yjfZvbk0JDtDLIaOT++LSN3dvNlDd0Z4U6XpZLFVSSiD0rnI1DqnyjGM",
+	"QQLP4Ob6FxmEMzrHdbctOpli660MG85ivR2r28Q6GBlQ7P42ZsX6ysI1RF6yYmOB4SOt6l76gfI+YztE",
+	"/8I+n/qdwj/oBbXLWH8WrpMFugWucGpm+Vc6ta1l2ObuVNS1EDOqdLRJ1RRooaf/jB6vf94PylcB25HG",
+	"hn87G7ZU3+EmpRTYKtF1zIntzPUm2/FSIIa9b0vgh++O/vr+7ZvBV2p84QapS8pr3TSyAwe3DvJ459HN",
+	"073b7VrALahlXBsA9/fD16+2A5wfeAskuS3gxGDiekyq3d8ykUO8NBN6oNuNJilxn2LqDLWXH21fyqAt",
+	"/s6+vYmLHvphHyhiVhThpubRNXPTqytYbmu/Mp7Hy565bpw7N8ARm6PAKWJHbdTbRZwhused86FFIeYv",
+	"ZqVe/DstKvCgXkEPKArX+zObQnYeM4UvQJ4JBYPf66iOsSkmKBVh2BnlOy1F77bmfKBte0yEnSKKLsh8",
+	"ulhVykHLxcNDdPJs0qzNq/bNy8ttxU9GOckF0vNcyPMgOi0P2TQF/vjJHJ/tzWrRp5LFYDjYRa+DG6fr",
+	"jRLYA0sRxpO6JjN6B3Ya1KmV3K5fpm7CUhdu9G3p66+xHl33y+eCm5XavvUtpwTzrYhnrTG8hRjypxky",
+	"5LbTKMmZ20FdGK81CPpjuyPUnTN89WKeLxWk913sVqtodgFkqxl3Z3gpJKEkKxhglWQx5/jmGVXt5flb",
+	"eOHv9VQowJ52suKEaQux8dIT123YtrZT2mVV+uEtBl1+uvzvAAAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
