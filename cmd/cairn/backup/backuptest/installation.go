@@ -28,6 +28,7 @@ import (
 	"github.com/cairnhq/cairn/streams/codec"
 	"github.com/cairnhq/cairn/streams/kafka"
 	"github.com/cairnhq/cairn/streams/kafkatest"
+	"github.com/cairnhq/cairn/streams/tracing"
 )
 
 // Installation is a broker and two databases.
@@ -144,11 +145,14 @@ func (i *Installation) level(ctx context.Context, tailer *kafka.Tailer) {
 	}
 }
 
+// trace is what every command is part of, so that what is copied has headers that not every record has.
+const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
 // Ask asks once and fails the test unless it is accepted.
 func (i *Installation) Ask(ctx context.Context, asker streams.Asker, user, request string, body domain.Command) streams.Answer {
 	i.T.Helper()
 	scope := domain.User(user)
-	answer, err := asker.Ask(ctx, streams.Command{
+	answer, err := asker.Ask(tracing.From(ctx, trace), streams.Command{
 		Scope: scope, ID: streams.OwnID(scope, request), Actor: domain.Actor{Kind: domain.ActorUser, ID: user}, Body: body,
 	})
 	if err != nil {
