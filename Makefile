@@ -8,11 +8,12 @@ POSTGRES  := $(GO) run ./projections/pgtest/shared
 KAFKA     := $(GO) run ./streams/kafkatest/shared
 GOTESTSUM := $(GO) run gotest.tools/gotestsum@v1.13.0
 OAPI      := $(GO) run github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2
+OASDIFF   := $(GO) run github.com/oasdiff/oasdiff@v1.38.0
 LINT      := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 DATA      ?= $(CURDIR)/.cairn
 export CGO_ENABLED ?= 0
 
-.PHONY: api api-breaking chaos-brokers chaos-files chaos-schedules contract help setup build run test test-kafka test-peers test-prometheus negative fuzz chaos chaos-sample check fmt vet lint race wire generated bench clean
+.PHONY: api api-breaking api-release chaos-brokers chaos-files chaos-schedules contract help setup build run test test-kafka test-peers test-prometheus negative fuzz chaos chaos-sample check fmt vet lint race wire generated bench clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -83,7 +84,7 @@ fuzz: ## Searches for input that breaks a reader, SECONDS (30) with each fuzzer
 	    echo "$$p $$f"; $(GO) test $$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(or $(SECONDS),30)s || exit 1; \
 	  done; done
 
-check: fmt vet lint generated race ## Format, vet, lint, generated files, race tests (with layers and the lock file)
+check: fmt vet lint generated api-breaking race ## Format, vet, lint, generated files, the HTTP contract against the last release's, race tests (with layers and the lock file)
 
 fmt: ## Fails on a file that gofmt would change
 	@files=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$files" ] || { echo "gofmt would change:"; echo "$$files"; exit 1; }
@@ -106,6 +107,14 @@ contract: ## Writes the feeds' schemas, samples and AsyncAPI document anew
 api: ## Generates the server's and the client's side of handlers/rest/openapi.yaml anew
 	@cd handlers/rest/contract && $(OAPI) -config oapi-codegen.yaml ../openapi.yaml
 	@cd clients/api/contract && $(OAPI) -config oapi-codegen.yaml ../../../handlers/rest/openapi.yaml
+
+# Warnings fail, too: a client that reads every answer strictly is a client.
+api-breaking: ## Fails where openapi.yaml would break a client of the last release
+	@$(OASDIFF) breaking --color never --fail-on WARN handlers/rest/released.yaml handlers/rest/openapi.yaml || \
+	  { echo "openapi.yaml breaks clients of the last release (released.yaml): add beside what there is instead"; exit 1; }
+
+api-release: ## Makes openapi.yaml the contract of the last release (for who releases)
+	@{ sed -n '1,2p' handlers/rest/released.yaml; cat handlers/rest/openapi.yaml; } > handlers/rest/released.yaml.new && mv handlers/rest/released.yaml.new handlers/rest/released.yaml
 
 generated: wire contract api ## Fails where generated files are not up to date
 	@git diff --exit-code --stat -- streams/codec/wire.lock || { echo "the lock file changed: look at the diff, commit it"; exit 1; }
