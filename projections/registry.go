@@ -218,6 +218,9 @@ func buildIndexes(ctx context.Context, tx pgx.Tx, g Generation) error {
 	if err != nil || state == Feeding {
 		return err
 	}
+	if _, err := tx.Exec(ctx, `SET LOCAL maintenance_work_mem = '256MB'`); err != nil { // sorted in memory, not on disk
+		return err
+	}
 	if err := MakeKey(ctx, tx, g); err != nil {
 		return err
 	}

@@ -151,6 +151,16 @@ func TestAWaiterFollowsASwap(t *testing.T) {
 	at := func(offset int64) streams.Position {
 		return streams.Position{Scope: scope, Position: 1, Era: 1, Offset: offset}
 	}
+	listening := w.Changed(m.name)
+	eventually(t, func() error { // whoever listens knows which generation it heard of
+		execute(t, pool, `SELECT pg_notify('cairn_projections', '{"t":["tally"]}')`)
+		select {
+		case <-listening:
+			return nil
+		default:
+			return errors.New("nobody listens")
+		}
+	})
 	move(2, 3)
 	move(1, 3)
 	if err := w.Wait(t.Context(), at(2), m.name); err != nil {
