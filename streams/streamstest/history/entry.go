@@ -104,6 +104,7 @@ func entry(r *kgo.Record) Entry {
 			return e.unreadable(r, err.Error())
 		}
 		e.Broken = e.headers(r)
+		e.Commit.Trace, _ = header(r, kafka.HeaderTrace)
 	}
 	return e
 }

@@ -40,6 +40,9 @@ func publish(t *testing.T, commits ...*streams.Commit) []*kgo.Record {
 			}
 			r.Headers = append(r.Headers, kgo.RecordHeader{Key: "content-type", Value: []byte(feed.ContentType)},
 				kgo.RecordHeader{Key: kafka.HeaderResume, Value: []byte("1 1 1 0 -1 w1")})
+			if c.Trace != "" {
+				r.Headers = append(r.Headers, kgo.RecordHeader{Key: kafka.HeaderTrace, Value: []byte(c.Trace)})
+			}
 			all = append(all, r)
 		}
 	}
@@ -53,6 +56,9 @@ func TestAFeedBesideTheLogIsFound(t *testing.T) {
 	p.leads("w2")
 	var commits []*streams.Commit
 	for _, request := range []string{"a", "b", "c"} {
+		if request == "b" {
+			p.change = func(c *streams.Commit) { c.Trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" }
+		}
 		commits = append(commits, p.commit(ann, request, "thread-x", "tally-x", "thread-y", "device-z"))
 	}
 	before := p.after
@@ -114,6 +120,8 @@ func TestAFeedBesideTheLogIsFound(t *testing.T) {
 		"another place":           {set("ce_logoffset", "1"), history.AtRest, false},
 		"a resume behind itself":  {set(kafka.HeaderResume, "99 1 1 0 -1 w1"), history.AtRest, false},
 		"no type":                 {without("ce_type"), history.AtRest, false},
+		"another trace":           {set("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-b7ad6b7169203331-01"), history.AtRest, false},
+		"no trace":                {without("traceparent"), history.AtRest, false},
 		"an attribute more":       {more("ce_secret", "x"), history.AtRest, false},
 		"a header twice":          {more("ce_id", "x"), history.AtRest, false},
 		"sealed bytes beside it":  {more("x", "sealed"), history.AtRest, false},

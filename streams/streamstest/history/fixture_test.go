@@ -152,7 +152,11 @@ func (p *plot) decide(scope domain.Scope, request string, no *domain.Rejection, 
 	if n := len(c.Events); n > 0 {
 		position = c.Events[n-1].Position
 	}
-	r := p.append(string(scope), kafka.CommitHeaders(*c, position), value)
+	headers := kafka.CommitHeaders(*c, position)
+	if c.Trace != "" {
+		headers = append(headers, kgo.RecordHeader{Key: kafka.HeaderTrace, Value: []byte(c.Trace)})
+	}
+	r := p.append(string(scope), headers, value)
 	codec.Locate(c, 0, r.Offset)
 	return c
 }

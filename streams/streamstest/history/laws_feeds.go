@@ -169,6 +169,7 @@ func (w *wanted) headers() map[string]string {
 		"ce_correlationid": v.CorrelationID, "ce_causationid": v.CausationID, "ce_commandid": v.CommandID,
 		"ce_logera": strconv.Itoa(v.Era), "ce_logpartition": strconv.Itoa(int(e.Partition)),
 		"ce_logoffset": strconv.FormatInt(e.Offset, 10), "ce_logindex": strconv.Itoa(v.Place.Index),
+		"traceparent": e.Commit.Trace,
 	}
 	if sealed := w.sealed(); len(sealed) > 0 {
 		all["ce_sealedbytes"] = strconv.Itoa(len(sealed))
