@@ -99,7 +99,7 @@ func (p *process) launch() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	cmd := exec.Command(binary, "dev", "--data", p.data, "--listen", p.addr)
-	cmd.Env = append(os.Environ(), p.env...)
+	cmd.Env = append(append(os.Environ(), "CAIRN_ADMIN_LISTEN="), p.env...) // none, unless the test wants one
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out := &locked{mu: &p.mu, to: p.output}
 	cmd.Stdout, cmd.Stderr = out, out
@@ -196,17 +196,25 @@ func removePostgres(data string) {
 }
 
 // brokers are those that the running process says it has.
-func (p *process) brokers() []string {
+func (p *process) brokers() []string { return p.runtime().Brokers }
+
+// runtime is what a running process says of itself.
+type runtime struct {
+	Brokers     []string `json:"brokers"`
+	AdminURL    string   `json:"admin_url"`
+	DatabaseURL string   `json:"database_url"`
+}
+
+func (p *process) runtime() (running runtime) {
 	p.t.Helper()
 	text, err := os.ReadFile(filepath.Join(p.data, "runtime.json"))
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	var running struct{ Brokers []string }
 	if err := json.Unmarshal(text, &running); err != nil {
 		p.t.Fatal(err)
 	}
-	return running.Brokers
+	return running
 }
 
 // run runs a command of the program on the process's data.
