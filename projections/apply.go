@@ -256,7 +256,11 @@ func (e *Engine) stop(ctx context.Context, s *seat, at streams.Commit, reason er
 	}
 	e.cfg.Log.Error("a projector stopped at an event that it can't apply", "projection", s.generation.String(), "partition", s.partition,
 		"lane", s.lane, "offset", stopped.Offset, "event", stopped.Event, "reason", reason)
-	return markStopped(ctx, e.cfg.Pool, s, stopped)
+	if err := markStopped(ctx, e.cfg.Pool, s, stopped); err != nil {
+		return err
+	}
+	e.stops.add(s)
+	return nil
 }
 
 // markStopped marks a seat as stopped. Nobody may have moved it meanwhile.

@@ -37,7 +37,10 @@ type EngineConfig struct {
 }
 
 // Engine feeds the read models from the log.
-type Engine struct{ cfg EngineConfig }
+type Engine struct {
+	cfg   EngineConfig
+	stops stops
+}
 
 // NewEngine makes an engine; it does nothing before Run.
 func NewEngine(cfg EngineConfig) *Engine {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
@@ -59,6 +61,7 @@ func (e *Engine) feedOnce(ctx context.Context, partition int32, again <-chan str
 	case <-again: // what it says is read now
 	default:
 	}
+	e.stops.forget(partition)
 	seats, err := loadSeats(ctx, e.cfg.Pool, e.cfg.Projectors, partition)
 	if err == nil {
 		err = e.checkEra(seats)
@@ -94,48 +97,82 @@ func (e *Engine) checkEra(seats []*seat) error {
 	return nil
 }
 
-// registry is what decides which seats a partition has.
-type registry struct {
-	text    string
-	stopped map[int32]int // by partition, how many projectors are marked as stopped
+// stops are the seats that this engine has stopped, by partition.
+type stops struct {
+	mu    sync.Mutex
+	seats map[int32][]*seat
 }
 
-// look has partitions begin again when the registry has changed, and when fewer projectors are marked as stopped: somebody
-// wants them to be tried again.
+func (s *stops) add(one *seat) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seats == nil {
+		s.seats = map[int32][]*seat{}
+	}
+	s.seats[one.partition] = append(s.seats[one.partition], one)
+}
+
+func (s *stops) forget(partition int32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.seats, partition)
+}
+
+// all is a copy.
+func (s *stops) all() map[int32][]*seat {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.seats)
+}
+
+// registry is what decides which seats a partition has.
+type registry struct {
+	text   string
+	marked map[string]bool // seats that are marked as stopped
+}
+
+// look has partitions begin again when the registry has changed, and those where a seat that was stopped is not marked so any
+// more: somebody wants it to be tried again.
 func (s *session) look() {
 	ctx, cancel := context.WithTimeout(s.life, s.engine.cfg.Session/2)
 	defer cancel()
+	stopped := s.engine.stops.all() // before: all of these were marked
 	is, err := readRegistry(ctx, s.engine.cfg.Pool)
 	if err != nil {
 		return // the database is away: who writes says so
 	}
 	for partition, h := range s.held {
-		if s.was.text != "" && is.text != s.was.text || is.stopped[partition] < s.was.stopped[partition] {
+		unmarked := slices.ContainsFunc(stopped[partition], func(one *seat) bool { return !is.marked[one.String()] })
+		if is.text != s.was || unmarked {
 			select {
 			case h.again <- struct{}{}:
 			default:
 			}
 		}
 	}
-	s.was = is
+	s.was = is.text
+}
+
+// String names it.
+func (s *seat) String() string {
+	return fmt.Sprintf("%s %d %d", s.generation, s.partition, s.lane)
 }
 
 func readRegistry(ctx context.Context, q querier) (registry, error) {
-	r := registry{stopped: map[int32]int{}}
+	r := registry{marked: map[string]bool{}}
 	err := q.QueryRow(ctx, `SELECT coalesce(string_agg(concat_ws(' ', p.name, p.generation, p.paused_at IS NOT NULL, g.generation, g.revision, g.lanes), ','
 			ORDER BY p.name, g.generation), '')
 		FROM projections p JOIN projection_generations g ON g.projection = p.name AND g.state = 'feeding'`).Scan(&r.text)
 	if err != nil {
-		return r, err
+		return r, fmt.Errorf("projections: registry: %w", err)
 	}
-	rows, err := q.Query(ctx, `SELECT partition, count(*) FROM projection_checkpoints WHERE stopped_at IS NOT NULL GROUP BY partition`)
+	rows, err := q.Query(ctx, `SELECT concat_ws(' ', projection, generation, partition, lane) FROM projection_checkpoints WHERE stopped_at IS NOT NULL`)
 	if err != nil {
-		return r, err
+		return r, fmt.Errorf("projections: registry: %w", err)
 	}
-	var partition int32
-	var n int
-	found := map[int32]int{}
-	_, err = pgx.ForEachRow(rows, []any{&partition, &n}, func() error { found[partition] = n; return nil })
-	maps.Copy(r.stopped, found)
-	return r, err
+	var name string
+	if _, err := pgx.ForEachRow(rows, []any{&name}, func() error { r.marked[name] = true; return nil }); err != nil {
+		return r, fmt.Errorf("projections: registry: %w", err)
+	}
+	return r, nil
 }

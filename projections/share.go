@@ -25,7 +25,7 @@ type session struct {
 	group  *errgroup.Group
 	life   context.Context // of the session's goroutines
 	held   map[int32]*holding
-	was    registry
+	was    string // the registry, when it was looked at last
 }
 
 // holding is a partition that is ours.
@@ -89,7 +89,12 @@ func (s *session) join() error {
 	if _, err := s.conn.Exec(ctx, `SELECT pg_advisory_lock($1, pg_backend_pid())`, memberSpace); err != nil {
 		return fmt.Errorf("projections: %w", err)
 	}
-	return s.relane()
+	if err := s.relane(); err != nil {
+		return err
+	}
+	is, err := readRegistry(ctx, s.engine.cfg.Pool) // before anything is fed by it
+	s.was = is.text
+	return err
 }
 
 // share is how many partitions each engine holds at most, so that all are held and none holds much more than another.
