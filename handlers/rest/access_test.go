@@ -64,9 +64,13 @@ func accesses() []access {
 		own("GET", "/api/v1/devices", "", 200),
 		own("GET", "/api/v1/events", "", 200),
 		own("GET", "/api/v1/effects", "", 200),
+		own("GET", "/api/v1/runs?agent=task_agent", "", 200),
 		own("POST", "/api/v1/storage/vectors/embed", `{"text":"hello"}`, 200),
 
 		private("GET", "/api/v1/threads/{thread}", "", 200),
+		private("GET", "/api/v1/threads/{thread}?at=1", "", 200),
+		private("GET", "/api/v1/scopes/{scope}", "", 200),
+		private("GET", "/api/v1/scopes/{scope}?at=1", "", 200),
 		private("PATCH", "/api/v1/threads/{thread}", `{"title":"Other plans"}`, 200),
 		private("GET", "/api/v1/threads/{thread}/timeline", "", 200),
 		private("GET", "/api/v1/threads/{thread}/timeline?limit=0", "", 200),
@@ -90,7 +94,7 @@ func TestWhoMaySeeWhat(t *testing.T) {
 	r.eventually("a known device", func() bool { return len(ann.get("/api/v1/devices").list("data")) == 1 })
 	thread := r.thread(ann, "Plans").text("id")
 	chat := ann.post("/api/v1/chat", `{"message":"How many todo tasks do I have?","session_id":"`+thread+`"}`).want(http.StatusOK)
-	ids := strings.NewReplacer("{thread}", thread, "{run}", chat.text("run_id"), "{device}", "laptop")
+	ids := strings.NewReplacer("{thread}", thread, "{run}", chat.text("run_id"), "{device}", "laptop", "{scope}", ann.scope)
 
 	seen := map[string]bool{}
 	for _, one := range accesses() {

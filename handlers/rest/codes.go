@@ -31,6 +31,8 @@ func kinds() []kind {
 		{"position_unknown", http.StatusConflict, "The log has no such position", "min_position lies beyond the end of the log: it was never given out, or the log was restored to an earlier state. Read without it.", ""},
 		{"run_ended", http.StatusConflict, "The run has ended", "There is nothing left to cancel.", ""},
 		{"run_cancelled", http.StatusConflict, "The run was cancelled", "Somebody cancelled it, or another message took its place.", ""},
+		{"reset", http.StatusGone, "Too far behind", "One can't go on from that position: it is further back than is allowed, or what comes after it was deleted. Load what you follow anew, and go on from the head; numbers says both.", ""},
+		{"pruned", http.StatusGone, "It was deleted", "Events that this needs are not in the read model any more. The log has them, and an operator can fill the read model again.", ""},
 		{"scope_erased", http.StatusGone, "The account was erased", "Its data is gone and can't be brought back.", ""},
 		{"precondition_failed", http.StatusPreconditionFailed, "It has changed", "If-Match names another version than the newest.", ""},
 		{"precondition_required", http.StatusPreconditionRequired, "Say which version you mean", "This write needs If-Match with the ETag that you read, so that nobody's change is lost.", ""},

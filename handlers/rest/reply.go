@@ -35,8 +35,10 @@ func (r reply) write(w http.ResponseWriter) error {
 func (r reply) VisitChatResponse(w http.ResponseWriter) error           { return r.write(w) }
 func (r reply) VisitGetLastEntryResponse(w http.ResponseWriter) error   { return r.write(w) }
 func (r reply) VisitGetRunResponse(w http.ResponseWriter) error         { return r.write(w) }
+func (r reply) VisitGetScopeResponse(w http.ResponseWriter) error       { return r.write(w) }
 func (r reply) VisitGetTimelineResponse(w http.ResponseWriter) error    { return r.write(w) }
 func (r reply) VisitListEventsResponse(w http.ResponseWriter) error     { return r.write(w) }
+func (r reply) VisitListRunsResponse(w http.ResponseWriter) error       { return r.write(w) }
 func (r reply) VisitListThreadRunsResponse(w http.ResponseWriter) error { return r.write(w) }
 
 // page is a part of a list whose elements are views of this package.
@@ -55,6 +57,14 @@ func (c *call) next(cursor string) *string {
 	values.Set("cursor", cursor)
 	c.header().Set("Link", fmt.Sprintf(`<%s?%s>; rel="next"`, (&url.URL{Path: asked.Path, RawPath: asked.RawPath}).EscapedPath(), values.Encode()))
 	return &cursor
+}
+
+// present is a list that is there, also where it is empty.
+func present[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
 }
 
 // some is a pointer to a value, nil where it is the zero one: what is absent is left out.

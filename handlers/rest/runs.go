@@ -63,6 +63,11 @@ func (s *server) GetRun(ctx context.Context, r contract.GetRunRequestObject) (co
 	if err != nil {
 		return nil, err
 	}
+	if len(events) == 0 || events[0].Version > run.MessageVersion { // or the events model is behind this one
+		if floor, err := s.Events.Floor(ctx, threadKey(call.scope(), run.Thread)); err != nil || floor > run.MessageVersion {
+			return nil, pruned(err)
+		}
+	}
 	if n := len(events); n > 0 && call.fresh(events[n-1].Version, r.Params.IfNoneMatch) {
 		return contract.GetRun304Response{}, nil
 	}
@@ -150,10 +155,23 @@ func (s *server) ListThreadRuns(ctx context.Context, r contract.ListThreadRunsRe
 		found = found[:limit]
 		next = strconv.FormatUint(found[limit-1].MessageVersion, 10)
 	}
-	if found == nil {
-		found = []runs.Run{}
+	return reply{http.StatusOK, page[runs.Run]{present(found), callOf(ctx).next(next)}}, nil
+}
+
+// ListRuns lists an agent's runs, the newest first, without content.
+func (s *server) ListRuns(ctx context.Context, r contract.ListRunsRequestObject) (contract.ListRunsResponseObject, error) {
+	if err := s.await(ctx, r.Params.MinPosition, modelRuns); err != nil {
+		return nil, err
 	}
-	return reply{http.StatusOK, page[runs.Run]{found, callOf(ctx).next(next)}}, nil
+	call := callOf(ctx)
+	found, next, err := s.Runs.ByAgent(ctx, call.scope(), r.Params.Agent, or(r.Params.Cursor, ""), or(r.Params.Limit, defaultLimit))
+	if errors.Is(err, runs.ErrCursor) {
+		return nil, invalid(wrong{Pointer: "cursor", Detail: notGivenOut})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return reply{http.StatusOK, page[runs.Run]{present(found), call.next(next)}}, nil
 }
 
 // CancelRun ends a run that is active or waits.

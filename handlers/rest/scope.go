@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"github.com/cairnhq/cairn/handlers/rest/contract"
+	"github.com/cairnhq/cairn/projections/events"
 	"github.com/cairnhq/cairn/streams/codec"
 )
 
@@ -33,16 +34,12 @@ func (s *server) ListEvents(ctx context.Context, r contract.ListEventsRequestObj
 		return nil, err
 	}
 	scope, after := callOf(ctx).scope(), or(r.Params.After, 0)
-	head, err := s.Events.Head(ctx, scope)
+	rows, head, err := s.Events.Since(ctx, scope, after, or(r.Params.Limit, defaultLimit), s.CatchUp)
 	if err != nil {
-		return nil, err
+		return nil, reset(err)
 	}
 	if after > head.Position {
 		return nil, invalid(wrong{Pointer: "after", Detail: fmt.Sprintf("%d does not exist yet; the newest is %d", after, head.Position)})
-	}
-	rows, err := s.Events.ByScope(ctx, scope, after, or(r.Params.Limit, defaultLimit))
-	if err != nil {
-		return nil, err
 	}
 	answer := eventPage{Data: []eventView{}, After: after, Head: head.Position}
 	for _, r := range rows {
@@ -59,6 +56,17 @@ func (s *server) ListEvents(ctx context.Context, r contract.ListEventsRequestObj
 		answer.Head = max(answer.Head, r.Position)
 	}
 	return reply{http.StatusOK, answer}, nil
+}
+
+// reset is what a reader is told that can't go on from where it is.
+func reset(err error) error {
+	var r *events.Reset
+	if !errors.As(err, &r) {
+		return err
+	}
+	p := fail("reset", r.Error())
+	p.Numbers = map[string]int64{"after": int64(r.After), "oldest": int64(r.Oldest), "head": int64(r.Head)}
+	return p
 }
 
 type eventPage struct {

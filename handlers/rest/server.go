@@ -81,6 +81,9 @@ type Config struct {
 	TrustedProxies []string // addresses and prefixes whose X-Forwarded-For counts; empty: nobody's
 	Origins        []string // whose pages may call, such as https://app.example; empty: no page's
 
+	// CatchUp is how many events behind a reader of events may be to go on from where it is. Zero: any number.
+	CatchUp uint64
+
 	PublicURL string                        // such as https://cairn.example, in front of problem types; empty: they are relative
 	Readiness func(context.Context) []Check // nil: always ready
 	Limits    Limits

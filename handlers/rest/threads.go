@@ -100,8 +100,11 @@ func (s *server) own(ctx context.Context, name string, minimum *string, models .
 	return s.Threads.Get(ctx, callOf(ctx).scope(), name)
 }
 
-// GetThread answers one thread.
+// GetThread answers one thread, as it is or as it was.
 func (s *server) GetThread(ctx context.Context, r contract.GetThreadRequestObject) (contract.GetThreadResponseObject, error) {
+	if r.Params.At != nil {
+		return s.pastThread(ctx, r, *r.Params.At)
+	}
 	t, err := s.own(ctx, r.Thread, r.Params.MinPosition, modelEvents)
 	if err != nil {
 		return nil, err

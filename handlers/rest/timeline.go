@@ -116,6 +116,9 @@ func (s *server) collect(ctx context.Context, f fetch) (entries []entry, more bo
 	if f.direction == "tail" {
 		cursor = f.window.Next
 	}
+	if ascending {
+		cursor = max(cursor, max(f.window.Min, 1)-1)
+	}
 	for {
 		var rows []streams.Recorded
 		ask := min(f.limit-len(entries)+1, entriesAtOnce)
@@ -140,8 +143,8 @@ func (s *server) collect(ctx context.Context, f fetch) (entries []entry, more bo
 				r, rows = rows[len(rows)-1], rows[:len(rows)-1]
 			}
 			cursor = r.Version
-			if r.Version > f.window.Max {
-				got = 0 // committed after this answer's window
+			if r.Version > f.window.Max || r.Version < f.window.Min {
+				got = 0 // committed after this answer's window, or a title that outlived what was pruned
 				break
 			}
 			e, is, err := o.entry(ctx, r, f.steps)
@@ -216,6 +219,7 @@ func (t streamed) VisitGetTimelineResponse(w http.ResponseWriter) error {
 	case "after":
 		cursor = f.seq
 	}
+	cursor = max(cursor, max(f.window.Min, 1)-1)
 	var ends []entry
 	if err := s.writeEntries(t.ctx, w, s.opener(f.key.Scope), f, cursor, last, &ends); err != nil {
 		s.Log.WarnContext(t.ctx, "a timeline broke off", "error", err, "trace_id", callOf(t.ctx).traceID())

@@ -86,7 +86,8 @@ type Window struct {
 func (m *Model) Window(ctx context.Context, key streams.StreamKey) (Window, error) {
 	var low, high *int64
 	err := m.db.Row(ctx, Name, `SELECT
-			(SELECT version FROM {events} WHERE scope = $1 AND stream = $2 ORDER BY version LIMIT 1),
+			greatest((SELECT version FROM {events} WHERE scope = $1 AND stream = $2 ORDER BY version LIMIT 1),
+				(SELECT floor FROM event_floors WHERE generation = cairn_live('events') AND scope = $1 AND stream = $2)),
 			(SELECT version FROM {events} WHERE scope = $1 AND stream = $2 ORDER BY version DESC LIMIT 1)
 			WHERE {live}`, []any{string(key.Scope), string(key.Stream)}, &low, &high)
 	if err != nil {

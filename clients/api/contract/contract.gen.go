@@ -321,6 +321,31 @@ type NewTitle struct {
 	Title string `json:"title"`
 }
 
+// PastDevice defines model for PastDevice.
+type PastDevice struct {
+	Batch        bool      `json:"batch"`
+	ID           string    `json:"id"`
+	IntroducedAt time.Time `json:"introduced_at"`
+	Journal      bool      `json:"journal"`
+	Protocol     int       `json:"protocol"`
+	Timezone     *string   `json:"timezone,omitempty"`
+	UpdatedAt    time.Time `json:"updated_at"`
+	Version      uint64    `json:"version"`
+}
+
+// PastEffect defines model for PastEffect.
+type PastEffect struct {
+	DeviceID   *string `json:"device_id,omitempty"`
+	ID         string  `json:"id"`
+	Kind       string  `json:"kind"`
+	Position   uint64  `json:"position"`
+	Repeatable bool    `json:"repeatable"`
+	RunID      *string `json:"run_id,omitempty"`
+	Seq        uint64  `json:"seq"`
+	Started    bool    `json:"started"`
+	Stream     string  `json:"stream"`
+}
+
 // Problem defines model for Problem.
 type Problem struct {
 	// Code What programs look at.
@@ -504,6 +529,40 @@ type Said struct {
 	Role    string `json:"role"`
 }
 
+// Scope defines model for Scope.
+type Scope struct {
+	// At When the last event that counts was decided; null: there is none.
+	At      *string      `json:"at"`
+	Counts  ScopeCounts  `json:"counts"`
+	Devices []PastDevice `json:"devices"`
+
+	// OpenEffects What was asked for and had no outcome yet, the oldest first.
+	OpenEffects []PastEffect `json:"open_effects"`
+
+	// OpenRuns That had not ended, the newest first.
+	OpenRuns []Run  `json:"open_runs"`
+	Position uint64 `json:"position"`
+	Scope    string `json:"scope"`
+
+	// Threads The latest active first.
+	Threads []Thread `json:"threads"`
+
+	// Timers That were set, the next due first.
+	Timers []Timer `json:"timers"`
+}
+
+// ScopeCounts defines model for ScopeCounts.
+type ScopeCounts struct {
+	Devices     int    `json:"devices"`
+	Messages    uint64 `json:"messages"`
+	OpenEffects int    `json:"open_effects"`
+
+	// Runs By status.
+	Runs    map[string]int `json:"runs"`
+	Threads int            `json:"threads"`
+	Timers  int            `json:"timers"`
+}
+
 // Session defines model for Session.
 type Session struct {
 	AccessExpiresAt  time.Time `json:"access_expires_at"`
@@ -581,6 +640,15 @@ type Timeline struct {
 	HasOlder  bool    `json:"has_older"`
 	StartSeq  *uint64 `json:"start_seq"`
 	Window    Window  `json:"window"`
+}
+
+// Timer defines model for Timer.
+type Timer struct {
+	Due      time.Time `json:"due"`
+	ID       string    `json:"id"`
+	Position uint64    `json:"position"`
+	RunID    *string   `json:"run_id,omitempty"`
+	Stream   string    `json:"stream"`
 }
 
 // TitleItem defines model for TitleItem.
@@ -736,6 +804,21 @@ type GetRequestParams struct {
 	MinPosition *MinPosition `form:"min_position,omitempty" json:"min_position,omitempty"`
 }
 
+// ListRunsParams defines parameters for ListRuns.
+type ListRunsParams struct {
+	// Agent The agent's name, as a run's `agent` says it.
+	Agent string `form:"agent" json:"agent"`
+
+	// Limit How many at most.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `nextCursor` of the page before.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// MinPosition A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there.
+	MinPosition *MinPosition `form:"min_position,omitempty" json:"min_position,omitempty"`
+}
+
 // GetRunParams defines parameters for GetRun.
 type GetRunParams struct {
 	// MinPosition A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there.
@@ -752,6 +835,15 @@ type CancelRunParams struct {
 
 	// IdempotencyKey Names the command: the same key, method, path and body is done once and answered the same, for ever. Another request under it is refused. Keys and the socket's `request_id`s are one namespace.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// GetScopeParams defines parameters for GetScope.
+type GetScopeParams struct {
+	// At The position of the last event that counts; absent: the newest.
+	At *uint64 `form:"at,omitempty" json:"at,omitempty"`
+
+	// MinPosition A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there.
+	MinPosition *MinPosition `form:"min_position,omitempty" json:"min_position,omitempty"`
 }
 
 // ListThreadsParams defines parameters for ListThreads.
@@ -774,6 +866,9 @@ type CreateThreadParams struct {
 
 // GetThreadParams defines parameters for GetThread.
 type GetThreadParams struct {
+	// At Time travel: the thread as it was after the event with this `seq`.
+	At *uint64 `form:"at,omitempty" json:"at,omitempty"`
+
 	// MinPosition A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there.
 	MinPosition *MinPosition `form:"min_position,omitempty" json:"min_position,omitempty"`
 
@@ -1224,6 +1319,13 @@ type ClientInterface interface {
 	// Corresponds with GET /api/v1/requests/{request_id} (the `GetRequest` operationId).
 	GetRequest(ctx context.Context, requestID string, params *GetRequestParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListRuns An agent's runs, the newest first
+	//
+	// Without content. In all threads of the account.
+	//
+	// Corresponds with GET /api/v1/runs (the `ListRuns` operationId).
+	ListRuns(ctx context.Context, params *ListRunsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetRun A run's whole record
 	//
 	// Message, route, turns, tool calls, answer: content opened.
@@ -1235,6 +1337,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /api/v1/runs/{run}/cancel (the `CancelRun` operationId).
 	CancelRun(ctx context.Context, run RunID, params *CancelRunParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetScope The whole account as it was at a position
+	//
+	// Time travel: everything that the account's events up to a position say, folded anew by the code that fills the read models. It takes the longer the more events there are. Lists have at most 200 elements; `counts` are of all.
+	//
+	// Corresponds with GET /api/v1/scopes/{scope} (the `GetScope` operationId).
+	GetScope(ctx context.Context, scope string, params *GetScopeParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// LogOutWithBody Logs out
 	//
@@ -1610,6 +1719,23 @@ func (c *Client) GetRequest(ctx context.Context, requestID string, params *GetRe
 	return c.Client.Do(req)
 }
 
+// ListRuns An agent's runs, the newest first
+//
+// Without content. In all threads of the account.
+//
+// Corresponds with GET /api/v1/runs (the `ListRuns` operationId).
+func (c *Client) ListRuns(ctx context.Context, params *ListRunsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListRunsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // GetRun A run's whole record
 //
 // Message, route, turns, tool calls, answer: content opened.
@@ -1632,6 +1758,23 @@ func (c *Client) GetRun(ctx context.Context, run RunID, params *GetRunParams, re
 // Corresponds with POST /api/v1/runs/{run}/cancel (the `CancelRun` operationId).
 func (c *Client) CancelRun(ctx context.Context, run RunID, params *CancelRunParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewCancelRunRequest(c.Server, run, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetScope The whole account as it was at a position
+//
+// Time travel: everything that the account's events up to a position say, folded anew by the code that fills the read models. It takes the longer the more events there are. Lists have at most 200 elements; `counts` are of all.
+//
+// Corresponds with GET /api/v1/scopes/{scope} (the `GetScope` operationId).
+func (c *Client) GetScope(ctx context.Context, scope string, params *GetScopeParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetScopeRequest(c.Server, scope, params)
 	if err != nil {
 		return nil, err
 	}
@@ -2598,6 +2741,92 @@ func NewGetRequestRequest(server string, requestID string, params *GetRequestPar
 	return req, nil
 }
 
+// NewListRunsRequest constructs an http.Request for the ListRuns method
+func NewListRunsRequest(server string, params *ListRunsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/runs")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "agent", params.Agent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.MinPosition != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "min_position", *params.MinPosition, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewGetRunRequest constructs an http.Request for the GetRun method
 func NewGetRunRequest(server string, run RunID, params *GetRunParams) (*http.Request, error) {
 	var err error
@@ -2745,6 +2974,79 @@ func NewCancelRunRequest(server string, run RunID, params *CancelRunParams) (*ht
 			req.Header.Set("Idempotency-Key", headerParam0)
 		}
 
+	}
+
+	return req, nil
+}
+
+// NewGetScopeRequest constructs an http.Request for the GetScope method
+func NewGetScopeRequest(server string, scope string, params *GetScopeParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "scope", scope, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/scopes/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.At != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "at", *params.At, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "uint64"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.MinPosition != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "min_position", *params.MinPosition, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
 	}
 
 	return req, nil
@@ -3077,6 +3379,18 @@ func NewGetThreadRequest(server string, thread ThreadID, params *GetThreadParams
 		// styled parameters, preserving literal commas as delimiters
 		// per the OpenAPI spec (e.g. "color=blue,black,brown").
 		var rawQueryFragments []string
+
+		if params.At != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "at", *params.At, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "uint64"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
 
 		if params.MinPosition != nil {
 
@@ -4021,6 +4335,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/v1/requests/{request_id} (the `GetRequest` operationId).
 	GetRequestWithResponse(ctx context.Context, requestID string, params *GetRequestParams, reqEditors ...RequestEditorFn) (*GetRequestResponse, error)
 
+	// ListRunsWithResponse An agent's runs, the newest first
+	//
+	// Without content. In all threads of the account.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/runs (the `ListRuns` operationId).
+	ListRunsWithResponse(ctx context.Context, params *ListRunsParams, reqEditors ...RequestEditorFn) (*ListRunsResponse, error)
+
 	// GetRunWithResponse A run's whole record
 	//
 	// Message, route, turns, tool calls, answer: content opened.
@@ -4036,6 +4359,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /api/v1/runs/{run}/cancel (the `CancelRun` operationId).
 	CancelRunWithResponse(ctx context.Context, run RunID, params *CancelRunParams, reqEditors ...RequestEditorFn) (*CancelRunResponse, error)
+
+	// GetScopeWithResponse The whole account as it was at a position
+	//
+	// Time travel: everything that the account's events up to a position say, folded anew by the code that fills the read models. It takes the longer the more events there are. Lists have at most 200 elements; `counts` are of all.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/scopes/{scope} (the `GetScope` operationId).
+	GetScopeWithResponse(ctx context.Context, scope string, params *GetScopeParams, reqEditors ...RequestEditorFn) (*GetScopeResponse, error)
 
 	// LogOutWithBodyWithResponse Logs out
 	//
@@ -4790,6 +5122,62 @@ func (r GetRequestResponse) ContentType() string {
 	return ""
 }
 
+// ListRunsResponse200Headers the declared response headers of an HTTP 200 response for ListRuns
+type ListRunsResponse200Headers struct {
+	Link     *string
+	Position *string
+}
+
+type ListRunsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *RunPage
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Otherwise
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ListRunsResponse200Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListRunsResponse) GetJSON200() *RunPage {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListRunsResponse) GetApplicationProblemJSONDefault() *Otherwise {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListRunsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListRunsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListRunsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListRunsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // GetRunResponse200Headers the declared response headers of an HTTP 200 response for GetRun
 type GetRunResponse200Headers struct {
 	ETag     *string
@@ -4907,6 +5295,61 @@ func (r CancelRunResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r CancelRunResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetScopeResponse200Headers the declared response headers of an HTTP 200 response for GetScope
+type GetScopeResponse200Headers struct {
+	Position *string
+}
+
+type GetScopeResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Scope
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Otherwise
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetScopeResponse200Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetScopeResponse) GetJSON200() *Scope {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetScopeResponse) GetApplicationProblemJSONDefault() *Otherwise {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetScopeResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetScopeResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetScopeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetScopeResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -6165,6 +6608,21 @@ func (c *ClientWithResponses) GetRequestWithResponse(ctx context.Context, reques
 	return ParseGetRequestResponse(rsp)
 }
 
+// ListRunsWithResponse An agent's runs, the newest first
+//
+// Without content. In all threads of the account.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/runs (the `ListRuns` operationId).
+func (c *ClientWithResponses) ListRunsWithResponse(ctx context.Context, params *ListRunsParams, reqEditors ...RequestEditorFn) (*ListRunsResponse, error) {
+	rsp, err := c.ListRuns(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListRunsResponse(rsp)
+}
+
 // GetRunWithResponse A run's whole record
 //
 // Message, route, turns, tool calls, answer: content opened.
@@ -6191,6 +6649,21 @@ func (c *ClientWithResponses) CancelRunWithResponse(ctx context.Context, run Run
 		return nil, err
 	}
 	return ParseCancelRunResponse(rsp)
+}
+
+// GetScopeWithResponse The whole account as it was at a position
+//
+// Time travel: everything that the account's events up to a position say, folded anew by the code that fills the read models. It takes the longer the more events there are. Lists have at most 200 elements; `counts` are of all.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/scopes/{scope} (the `GetScope` operationId).
+func (c *ClientWithResponses) GetScopeWithResponse(ctx context.Context, scope string, params *GetScopeParams, reqEditors ...RequestEditorFn) (*GetScopeResponse, error) {
+	rsp, err := c.GetScope(ctx, scope, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetScopeResponse(rsp)
 }
 
 // LogOutWithBodyWithResponse Logs out
@@ -7083,6 +7556,59 @@ func ParseGetRequestResponse(rsp *http.Response) (*GetRequestResponse, error) {
 	return response, nil
 }
 
+// ParseListRunsResponse parses an HTTP response from a ListRunsWithResponse call
+func ParseListRunsResponse(rsp *http.Response) (*ListRunsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListRunsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest RunPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Otherwise
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ListRunsResponse200Headers
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
+		if values := rsp.Header.Values("Position"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Position", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Position = &value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
 // ParseGetRunResponse parses an HTTP response from a GetRunWithResponse call
 func ParseGetRunResponse(rsp *http.Response) (*GetRunResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -7223,6 +7749,52 @@ func ParseCancelRunResponse(rsp *http.Response) (*CancelRunResponse, error) {
 				return nil, err
 			}
 			headers.RateLimitPolicy = &value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetScopeResponse parses an HTTP response from a GetScopeWithResponse call
+func ParseGetScopeResponse(rsp *http.Response) (*GetScopeResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetScopeResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Scope
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Otherwise
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetScopeResponse200Headers
+		if values := rsp.Header.Values("Position"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Position", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Position = &value
 		}
 		response.Headers200 = &headers
 	}

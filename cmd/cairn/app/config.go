@@ -59,6 +59,9 @@ type Config struct {
 	TrustedProxies []string `help:"Addresses and prefixes (10.0.0.0/8,…) of proxies whose X-Forwarded-For counts. Empty: nobody's." env:"CAIRN_TRUSTED_PROXIES"`
 	CORSOrigins    []string `help:"Origins whose pages may call the HTTP interface (https://app.example,…), * for all. Empty: none." env:"CAIRN_CORS_ORIGINS"`
 
+	// CatchupMax bounds what a reader that was away for long makes the database read.
+	CatchupMax uint64 `help:"How many events behind a reader of an account's events may be to go on from where it is; it is told to begin anew otherwise. 0: any number." default:"0" env:"CAIRN_CATCHUP_MAX"`
+
 	Roles []string `kong:"-"`
 	// Now is the clock; nil is the system's.
 	Now func() time.Time `kong:"-"`

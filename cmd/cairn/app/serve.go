@@ -74,7 +74,7 @@ func (a *App) handler() (http.Handler, error) {
 	all, err := rest.New(rest.Config{
 		Accounts: a.accounts, Asker: a.asker, Events: a.events, Threads: a.threads, Runs: a.runs, Devices: a.devices,
 		Effects: a.effects, Work: a.work, Waiter: a.waiter, Schema: a.schema, Keys: a.vault, Gateway: a.gateway,
-		Embedder: a.embedder, Readiness: a.readiness, TrustedProxies: a.config.TrustedProxies, Origins: a.config.CORSOrigins,
+		Embedder: a.embedder, Readiness: a.readiness, CatchUp: a.config.CatchupMax, TrustedProxies: a.config.TrustedProxies, Origins: a.config.CORSOrigins,
 		Limits: rest.Limits{Commands: a.config.CommandRate, CommandBurst: a.config.CommandBurst}, Now: a.config.Now, Log: a.log, Metrics: a.registry,
 	})
 	if err != nil || a.config.has(RoleAPI) {

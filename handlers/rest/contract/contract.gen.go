@@ -324,6 +324,31 @@ type NewTitle struct {
 	Title string `json:"title"`
 }
 
+// PastDevice defines model for PastDevice.
+type PastDevice struct {
+	Batch        bool      `json:"batch"`
+	ID           string    `json:"id"`
+	IntroducedAt time.Time `json:"introduced_at"`
+	Journal      bool      `json:"journal"`
+	Protocol     int       `json:"protocol"`
+	Timezone     *string   `json:"timezone,omitempty"`
+	UpdatedAt    time.Time `json:"updated_at"`
+	Version      uint64    `json:"version"`
+}
+
+// PastEffect defines model for PastEffect.
+type PastEffect struct {
+	DeviceID   *string `json:"device_id,omitempty"`
+	ID         string  `json:"id"`
+	Kind       string  `json:"kind"`
+	Position   uint64  `json:"position"`
+	Repeatable bool    `json:"repeatable"`
+	RunID      *string `json:"run_id,omitempty"`
+	Seq        uint64  `json:"seq"`
+	Started    bool    `json:"started"`
+	Stream     string  `json:"stream"`
+}
+
 // Problem defines model for Problem.
 type Problem struct {
 	// Code What programs look at.
@@ -507,6 +532,40 @@ type Said struct {
 	Role    string `json:"role"`
 }
 
+// Scope defines model for Scope.
+type Scope struct {
+	// At When the last event that counts was decided; null: there is none.
+	At      *string      `json:"at"`
+	Counts  ScopeCounts  `json:"counts"`
+	Devices []PastDevice `json:"devices"`
+
+	// OpenEffects What was asked for and had no outcome yet, the oldest first.
+	OpenEffects []PastEffect `json:"open_effects"`
+
+	// OpenRuns That had not ended, the newest first.
+	OpenRuns []Run  `json:"open_runs"`
+	Position uint64 `json:"position"`
+	Scope    string `json:"scope"`
+
+	// Threads The latest active first.
+	Threads []Thread `json:"threads"`
+
+	// Timers That were set, the next due first.
+	Timers []Timer `json:"timers"`
+}
+
+// ScopeCounts defines model for ScopeCounts.
+type ScopeCounts struct {
+	Devices     int    `json:"devices"`
+	Messages    uint64 `json:"messages"`
+	OpenEffects int    `json:"open_effects"`
+
+	// Runs By status.
+	Runs    map[string]int `json:"runs"`
+	Threads int            `json:"threads"`
+	Timers  int            `json:"timers"`
+}
+
 // Session defines model for Session.
 type Session struct {
 	AccessExpiresAt  time.Time `json:"access_expires_at"`
@@ -584,6 +643,15 @@ type Timeline struct {
 	HasOlder  bool    `json:"has_older"`
 	StartSeq  *uint64 `json:"start_seq"`
 	Window    Window  `json:"window"`
+}
+
+// Timer defines model for Timer.
+type Timer struct {
+	Due      time.Time `json:"due"`
+	ID       string    `json:"id"`
+	Position uint64    `json:"position"`
+	RunID    *string   `json:"run_id,omitempty"`
+	Stream   string    `json:"stream"`
 }
 
 // TitleItem defines model for TitleItem.
@@ -697,6 +765,9 @@ type Conflict = Problem
 // Erased defines model for Erased.
 type Erased = Problem
 
+// Gone defines model for Gone.
+type Gone = Problem
+
 // Invalid defines model for Invalid.
 type Invalid = Problem
 
@@ -784,6 +855,21 @@ type GetRequestParams struct {
 	MinPosition *MinPosition `form:"min_position,omitempty" json:"min_position,omitempty"`
 }
 
+// ListRunsParams defines parameters for ListRuns.
+type ListRunsParams struct {
+	// Agent The agent's name, as a run's `agent` says it.
+	Agent string `form:"agent" json:"agent"`
+
+	// Limit How many at most.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `nextCursor` of the page before.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// MinPosition A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there.
+	MinPosition *MinPosition `form:"min_position,omitempty" json:"min_position,omitempty"`
+}
+
 // GetRunParams defines parameters for GetRun.
 type GetRunParams struct {
 	// MinPosition A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there.
@@ -800,6 +886,15 @@ type CancelRunParams struct {
 
 	// IdempotencyKey Names the command: the same key, method, path and body is done once and answered the same, for ever. Another request under it is refused. Keys and the socket's `request_id`s are one namespace.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// GetScopeParams defines parameters for GetScope.
+type GetScopeParams struct {
+	// At The position of the last event that counts; absent: the newest.
+	At *uint64 `form:"at,omitempty" json:"at,omitempty"`
+
+	// MinPosition A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there.
+	MinPosition *MinPosition `form:"min_position,omitempty" json:"min_position,omitempty"`
 }
 
 // ListThreadsParams defines parameters for ListThreads.
@@ -822,6 +917,9 @@ type CreateThreadParams struct {
 
 // GetThreadParams defines parameters for GetThread.
 type GetThreadParams struct {
+	// At Time travel: the thread as it was after the event with this `seq`.
+	At *uint64 `form:"at,omitempty" json:"at,omitempty"`
+
 	// MinPosition A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there.
 	MinPosition *MinPosition `form:"min_position,omitempty" json:"min_position,omitempty"`
 
@@ -1152,12 +1250,18 @@ type ServerInterface interface {
 	// GetRequest What became of a message
 	// (GET /api/v1/requests/{request_id})
 	GetRequest(ctx echo.Context, requestID string, params GetRequestParams) error
+	// ListRuns An agent's runs, the newest first
+	// (GET /api/v1/runs)
+	ListRuns(ctx echo.Context, params ListRunsParams) error
 	// GetRun A run's whole record
 	// (GET /api/v1/runs/{run})
 	GetRun(ctx echo.Context, run RunID, params GetRunParams) error
 	// CancelRun Ends a run that is active or waits
 	// (POST /api/v1/runs/{run}/cancel)
 	CancelRun(ctx echo.Context, run RunID, params CancelRunParams) error
+	// GetScope The whole account as it was at a position
+	// (GET /api/v1/scopes/{scope})
+	GetScope(ctx echo.Context, scope string, params GetScopeParams) error
 	// LogOut Logs out
 	// (DELETE /api/v1/sessions)
 	LogOut(ctx echo.Context) error
@@ -1420,6 +1524,45 @@ func (w *ServerInterfaceWrapper) GetRequest(ctx echo.Context) error {
 	return err
 }
 
+// ListRuns converts echo context to params.
+func (w *ServerInterfaceWrapper) ListRuns(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListRunsParams
+	// ------------- Required query parameter "agent" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "agent", ctx.QueryParams(), &params.Agent, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter agent: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "min_position" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "min_position", ctx.QueryParams(), &params.MinPosition, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter min_position: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListRuns(ctx, params)
+	return err
+}
+
 // GetRun converts echo context to params.
 func (w *ServerInterfaceWrapper) GetRun(ctx echo.Context) error {
 	var err error
@@ -1501,6 +1644,38 @@ func (w *ServerInterfaceWrapper) CancelRun(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.CancelRun(ctx, run, params)
+	return err
+}
+
+// GetScope converts echo context to params.
+func (w *ServerInterfaceWrapper) GetScope(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "scope" -------------
+	var scope string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "scope", ctx.Param("scope"), &scope, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter scope: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetScopeParams
+	// ------------- Optional query parameter "at" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "at", ctx.QueryParams(), &params.At, runtime.BindQueryParameterOptions{Type: "integer", Format: "uint64"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter at: %s", err))
+	}
+
+	// ------------- Optional query parameter "min_position" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "min_position", ctx.QueryParams(), &params.MinPosition, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter min_position: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetScope(ctx, scope, params)
 	return err
 }
 
@@ -1614,6 +1789,13 @@ func (w *ServerInterfaceWrapper) GetThread(ctx echo.Context) error {
 
 	// Parameter object where we will unmarshal all parameters from the context
 	var params GetThreadParams
+	// ------------- Optional query parameter "at" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "at", ctx.QueryParams(), &params.At, runtime.BindQueryParameterOptions{Type: "integer", Format: "uint64"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter at: %s", err))
+	}
+
 	// ------------- Optional query parameter "min_position" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "min_position", ctx.QueryParams(), &params.MinPosition, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
@@ -2061,11 +2243,13 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/api/v1/threads/:thread/last", wrapper.GetLastEntry, options.OperationMiddlewares["getLastEntry"]...)
 	router.GET(options.BaseURL+"/api/v1/threads/:thread/last-message", wrapper.GetLastMessage, options.OperationMiddlewares["getLastMessage"]...)
 	router.GET(options.BaseURL+"/api/v1/threads/:thread/runs", wrapper.ListThreadRuns, options.OperationMiddlewares["listThreadRuns"]...)
+	router.GET(options.BaseURL+"/api/v1/runs", wrapper.ListRuns, options.OperationMiddlewares["listRuns"]...)
 	router.GET(options.BaseURL+"/api/v1/runs/:run", wrapper.GetRun, options.OperationMiddlewares["getRun"]...)
 	router.POST(options.BaseURL+"/api/v1/runs/:run/cancel", wrapper.CancelRun, options.OperationMiddlewares["cancelRun"]...)
 	router.GET(options.BaseURL+"/api/v1/devices", wrapper.ListDevices, options.OperationMiddlewares["listDevices"]...)
 	router.GET(options.BaseURL+"/api/v1/devices/:device", wrapper.GetDevice, options.OperationMiddlewares["getDevice"]...)
 	router.GET(options.BaseURL+"/api/v1/events", wrapper.ListEvents, options.OperationMiddlewares["listEvents"]...)
+	router.GET(options.BaseURL+"/api/v1/scopes/:scope", wrapper.GetScope, options.OperationMiddlewares["getScope"]...)
 	router.GET(options.BaseURL+"/api/v1/effects", wrapper.ListEffects, options.OperationMiddlewares["listEffects"]...)
 	router.POST(options.BaseURL+"/api/v1/storage/vectors/embed", wrapper.Embed, options.OperationMiddlewares["embed"]...)
 	router.GET(options.BaseURL+"/healthz", wrapper.Healthz, options.OperationMiddlewares["healthz"]...)
@@ -2084,6 +2268,8 @@ type BadRequestApplicationProblemPlusJSONResponse Problem
 type ConflictApplicationProblemPlusJSONResponse Problem
 
 type ErasedApplicationProblemPlusJSONResponse Problem
+
+type GoneApplicationProblemPlusJSONResponse Problem
 
 type InvalidApplicationProblemPlusJSONResponse Problem
 
@@ -3310,7 +3496,7 @@ func (response ListEvents409ApplicationProblemPlusJSONResponse) VisitListEventsR
 }
 
 type ListEvents410ApplicationProblemPlusJSONResponse struct {
-	ErasedApplicationProblemPlusJSONResponse
+	GoneApplicationProblemPlusJSONResponse
 }
 
 func (response ListEvents410ApplicationProblemPlusJSONResponse) VisitListEventsResponse(w http.ResponseWriter) error {
@@ -3822,6 +4008,161 @@ func (response GetRequestdefaultApplicationProblemPlusJSONResponse) VisitGetRequ
 	return err
 }
 
+type ListRunsRequestObject struct {
+	Params ListRunsParams
+}
+
+type ListRunsResponseObject interface {
+	VisitListRunsResponse(w http.ResponseWriter) error
+}
+
+type ListRuns200ResponseHeaders struct {
+	Link     *string
+	Position *string
+}
+
+type ListRuns200JSONResponse struct {
+	Body    RunPage
+	Headers ListRuns200ResponseHeaders
+}
+
+func (response ListRuns200JSONResponse) VisitListRunsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.Link != nil {
+		w.Header().Set("Link", fmt.Sprint(*response.Headers.Link))
+	}
+	if response.Headers.Position != nil {
+		w.Header().Set("Position", fmt.Sprint(*response.Headers.Position))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListRuns400ApplicationProblemPlusJSONResponse struct {
+	BadRequestApplicationProblemPlusJSONResponse
+}
+
+func (response ListRuns400ApplicationProblemPlusJSONResponse) VisitListRunsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListRuns401ApplicationProblemPlusJSONResponse struct {
+	UnauthorizedApplicationProblemPlusJSONResponse
+}
+
+func (response ListRuns401ApplicationProblemPlusJSONResponse) VisitListRunsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.WWWAuthenticate != nil {
+		w.Header().Set("WWW-Authenticate", fmt.Sprint(*response.Headers.WWWAuthenticate))
+	}
+	w.WriteHeader(401)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListRuns409ApplicationProblemPlusJSONResponse struct {
+	PositionUnknownApplicationProblemPlusJSONResponse
+}
+
+func (response ListRuns409ApplicationProblemPlusJSONResponse) VisitListRunsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListRuns410ApplicationProblemPlusJSONResponse struct {
+	ErasedApplicationProblemPlusJSONResponse
+}
+
+func (response ListRuns410ApplicationProblemPlusJSONResponse) VisitListRunsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(410)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListRuns422ApplicationProblemPlusJSONResponse struct {
+	InvalidApplicationProblemPlusJSONResponse
+}
+
+func (response ListRuns422ApplicationProblemPlusJSONResponse) VisitListRunsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(422)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListRuns503ApplicationProblemPlusJSONResponse struct {
+	NotThereApplicationProblemPlusJSONResponse
+}
+
+func (response ListRuns503ApplicationProblemPlusJSONResponse) VisitListRunsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListRunsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListRunsdefaultApplicationProblemPlusJSONResponse) VisitListRunsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetRunRequestObject struct {
 	Run    RunID `json:"run"`
 	Params GetRunParams
@@ -3940,7 +4281,7 @@ func (response GetRun409ApplicationProblemPlusJSONResponse) VisitGetRunResponse(
 }
 
 type GetRun410ApplicationProblemPlusJSONResponse struct {
-	ErasedApplicationProblemPlusJSONResponse
+	GoneApplicationProblemPlusJSONResponse
 }
 
 func (response GetRun410ApplicationProblemPlusJSONResponse) VisitGetRunResponse(w http.ResponseWriter) error {
@@ -4224,6 +4565,174 @@ type CancelRundefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response CancelRundefaultApplicationProblemPlusJSONResponse) VisitCancelRunResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetScopeRequestObject struct {
+	Scope  string `json:"scope"`
+	Params GetScopeParams
+}
+
+type GetScopeResponseObject interface {
+	VisitGetScopeResponse(w http.ResponseWriter) error
+}
+
+type GetScope200ResponseHeaders struct {
+	Position *string
+}
+
+type GetScope200JSONResponse struct {
+	Body    Scope
+	Headers GetScope200ResponseHeaders
+}
+
+func (response GetScope200JSONResponse) VisitGetScopeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.Position != nil {
+		w.Header().Set("Position", fmt.Sprint(*response.Headers.Position))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetScope400ApplicationProblemPlusJSONResponse struct {
+	BadRequestApplicationProblemPlusJSONResponse
+}
+
+func (response GetScope400ApplicationProblemPlusJSONResponse) VisitGetScopeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetScope401ApplicationProblemPlusJSONResponse struct {
+	UnauthorizedApplicationProblemPlusJSONResponse
+}
+
+func (response GetScope401ApplicationProblemPlusJSONResponse) VisitGetScopeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.WWWAuthenticate != nil {
+		w.Header().Set("WWW-Authenticate", fmt.Sprint(*response.Headers.WWWAuthenticate))
+	}
+	w.WriteHeader(401)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetScope404ApplicationProblemPlusJSONResponse struct {
+	NotFoundApplicationProblemPlusJSONResponse
+}
+
+func (response GetScope404ApplicationProblemPlusJSONResponse) VisitGetScopeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetScope409ApplicationProblemPlusJSONResponse struct {
+	PositionUnknownApplicationProblemPlusJSONResponse
+}
+
+func (response GetScope409ApplicationProblemPlusJSONResponse) VisitGetScopeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetScope410ApplicationProblemPlusJSONResponse struct {
+	GoneApplicationProblemPlusJSONResponse
+}
+
+func (response GetScope410ApplicationProblemPlusJSONResponse) VisitGetScopeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(410)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetScope422ApplicationProblemPlusJSONResponse struct {
+	InvalidApplicationProblemPlusJSONResponse
+}
+
+func (response GetScope422ApplicationProblemPlusJSONResponse) VisitGetScopeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(422)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetScope503ApplicationProblemPlusJSONResponse struct {
+	NotThereApplicationProblemPlusJSONResponse
+}
+
+func (response GetScope503ApplicationProblemPlusJSONResponse) VisitGetScopeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetScopedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetScopedefaultApplicationProblemPlusJSONResponse) VisitGetScopeResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -5449,7 +5958,7 @@ func (response GetThread409ApplicationProblemPlusJSONResponse) VisitGetThreadRes
 }
 
 type GetThread410ApplicationProblemPlusJSONResponse struct {
-	ErasedApplicationProblemPlusJSONResponse
+	GoneApplicationProblemPlusJSONResponse
 }
 
 func (response GetThread410ApplicationProblemPlusJSONResponse) VisitGetThreadResponse(w http.ResponseWriter) error {
@@ -7097,12 +7606,18 @@ type StrictServerInterface interface {
 	// GetRequest What became of a message
 	// (GET /api/v1/requests/{request_id})
 	GetRequest(ctx context.Context, request GetRequestRequestObject) (GetRequestResponseObject, error)
+	// ListRuns An agent's runs, the newest first
+	// (GET /api/v1/runs)
+	ListRuns(ctx context.Context, request ListRunsRequestObject) (ListRunsResponseObject, error)
 	// GetRun A run's whole record
 	// (GET /api/v1/runs/{run})
 	GetRun(ctx context.Context, request GetRunRequestObject) (GetRunResponseObject, error)
 	// CancelRun Ends a run that is active or waits
 	// (POST /api/v1/runs/{run}/cancel)
 	CancelRun(ctx context.Context, request CancelRunRequestObject) (CancelRunResponseObject, error)
+	// GetScope The whole account as it was at a position
+	// (GET /api/v1/scopes/{scope})
+	GetScope(ctx context.Context, request GetScopeRequestObject) (GetScopeResponseObject, error)
 	// LogOut Logs out
 	// (DELETE /api/v1/sessions)
 	LogOut(ctx context.Context, request LogOutRequestObject) (LogOutResponseObject, error)
@@ -7472,6 +7987,31 @@ func (sh *strictHandler) GetRequest(ctx echo.Context, requestID string, params G
 	return nil
 }
 
+// ListRuns operation middleware
+func (sh *strictHandler) ListRuns(ctx echo.Context, params ListRunsParams) error {
+	var request ListRunsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListRuns(ctx.Request().Context(), request.(ListRunsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListRuns")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListRunsResponseObject); ok {
+		return validResponse.VisitListRunsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // GetRun operation middleware
 func (sh *strictHandler) GetRun(ctx echo.Context, run RunID, params GetRunParams) error {
 	var request GetRunRequestObject
@@ -7518,6 +8058,32 @@ func (sh *strictHandler) CancelRun(ctx echo.Context, run RunID, params CancelRun
 		return err
 	} else if validResponse, ok := response.(CancelRunResponseObject); ok {
 		return validResponse.VisitCancelRunResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetScope operation middleware
+func (sh *strictHandler) GetScope(ctx echo.Context, scope string, params GetScopeParams) error {
+	var request GetScopeRequestObject
+
+	request.Scope = scope
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetScope(ctx.Request().Context(), request.(GetScopeRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetScope")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetScopeResponseObject); ok {
+		return validResponse.VisitGetScopeResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -8181,151 +8747,163 @@ func (sh *strictHandler) Readyz(ctx echo.Context, params ReadyzParams) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H1/c9s4suBXQeleVXbnGNtxktkZuVJXnkxy4538Osf7cltxToTJloQ1BTAAaEU75av3ad4He5/kFRoA",
-	"SYmARDm2x9nxPzNWSOJHo393o/u3QSZmpeDAtRoMfxtMgeYg8c8XJ3Ri/p+DyiQrNRN8MBycTIEoLYHO",
-	"HihyAVIxwROiqmxKqCLp6eDiL6eDdGeQDFQ2hRk1I+hFCYPhQGnJ+GRweZkMjnKYlUIDzxbHUBZ0AXl3",
-	"qlTLCtIhYZrMqSK54EDOYCwkHBA9ZYowRbRZDp0BoVzNQW6a9xXj5+E9cfiiSUkn8EARmucSlCJ/SiUU",
-	"z04H5tnpIP3zxtFFRu2QqzN8mIIEsxGmyFhUPN801Duh2LqhzL5plomKa6K0EPmQUJLOGB+V7suUjIUk",
-	"lC+IBJonhPKcUE5SOtYg3UOiqrN67E1LOqYaXrEZ06E1UdxaAWM9NEiQidmM8lydDg7ks8c/Huhneyn5",
-	"09GLk5ckl3Ss/9x7sneiYNkiPiUtCjGHfHXWz8+e7B3Mn+1vOStouTg0AOpO+B4ywXNFtCBzynRwKMY1",
-	"TEAOLs1gJZV0BtpR0/NKKiHDuJcaBLMvpESM8XANKjpsN1Mx8+7nCuRikAw4nZnZMjtkb0r7FQJwfENn",
-	"YMnIQW/Y0NQ5LBIyAz0VeUJKqqeIRGciXxjIIz0KnoFDLUN/kNdfJ4hicAFyhxxyoacgiYTPFShNKp6D",
-	"dOQgYVwpyHfIr7BQOBSOILJz0A8USd03I5anilBppgRiIKBKmjWwsYyrAU5r3w/NxttQmtEvr4BP9HQw",
-	"3N/bSwYzxv3vR+bctAZpxvx/H8nD///pu38bJCuATQZfHiq6UIPhoJSMa3pWADl8//zoiGRTKmlmTp0I",
-	"XizsGYxfU51Nu8A/5CQ1bDYdkieP9sm8xSW40AgIDnNQOr7N8UM79gYsGL8RHDatgmhDVAa+U6qG5PHe",
-	"k6Ul9VuOmajXmiK85BcxJzPDtqgmM9GaawX7C/y8PUUOY1oVejB8as6UfmGzatacsP31KOnSajJ4zXic",
-	"4R6S9F3NUxFClDt0JxmVkoGjGcNnkTcoUpWGT+wTRSquWWEAqKZirsjcfG+k2VwyrYGbD+MU3ubnm1hX",
-	"xY9+DrMXWfEHirC8nsWQcjOJrMzYhsyYNGLYSN31c51MzVZj02l8um5G+8ZWk16al1UpuAJkpz/R/Ngy",
-	"BvMrE1wDxz9pWRbMiuHdUoqzAmb/8x/Knmsz/L9JGA+Gg/+x22g/u/ap2n1nv7KTrmgkM1qMhZxBniak",
-	"+dHI3ISkhmOzSUsOowKTUf5AkzOLJDuDy2TwXPBxwbLbXf9ZpRZmkZ8rqGA0rorC/JIVHwHP7a7Mj4zy",
-	"DIrC/gPMKCtGmp4D7o8LPRozTgv2T/vcb3RU8XMu5vhS5jaXWsooJShATYVqILkAy99QdhMjSy+TwQtJ",
-	"ldUCbw0aKhMljAAndiv1OpUhUfsAF3fEL2jBbnd1zM6ZDkkKUgqpUlIKxrUynBFoNiVzKfiEXNCiggOS",
-	"snwkoWq2siIByRkUgk9QgaHL8hi3+Ebol0YzvdU9IjKZWe2ajahB1JgyPiFzpqeW4Rq+Yf9qbWIhKr/w",
-	"1yJnYxayIf4uKjKlF9ASXt5qMcwpYO6EtuJe28V3VrTzde/X7+He3wh9YvZ4uxQPU4bgNQRnIMq4kUsH",
-	"JC0pIktCUqVFWSLeoPjPYIf8JPSUeMq2ehfjhlTJW0nSitMLygqj9piPSEmlVcbndLECVlSpH9Y69Tpo",
-	"tbRv3MlbgxFzpm4VYO+FUXgR/QzHQhI7MAwth5QYnQ9FOCLe20pnYgZ/s2zvVk9V2KlrljskEkowFpH2",
-	"ZON0+BUucOB0uVp5v77j8sj+e8CjI4OGpK07kYKBImewEM68AJ57Q6sQEzzNdxINPHz/JWXFLcuisjX9",
-	"aIzzp0Pi1Xtr8NR823EwwxL5ilp+JY7mFMjfYdtG26h3a3YyEzkUBJ0TWoiCZKIqcmReuSBMH1gFheUp",
-	"moqpAmUggf+g6ILMpyyb4nmeCPGKysntclstxKgws7rd5KApKyzfmBrDpsqmLa+FX+hryhdOnVW3C36q",
-	"YYSWFB7AQlQHJBUXIAtB8/pM1EJpmO2QN14wO2/cKu9oO4jWco76xban52Hj6un1sXvdu22uxrT+xmml",
-	"p0IaZfZWIV+1JkbpbFRPUEazOQeeWAqwCp6QBL6Uxk4ytvkBSc9oPsok5MA1o4VKV87hw4cPDw8rPTWP",
-	"M6phecEdy8pCwcvz2wZCXI/YiG5fc+rZlPJJSGE8wgWgmb5wuiNS6d+4qspSSA35a8gZPUEw3iqs6gWM",
-	"ZmYFI3OS6ZCcidxIN6OitVdgZjY6299OXj78YQftdjeNWcWhtXPMn6UUJUjNrGGNNlEAT5KBZhbQnQeV",
-	"AjmyxlHXV9CY+B/rFxM3ixvzU+2TEWf/gAy5wqFSTGnK9ZGGGQI3t7KRFu9a6x3TQkGysgU6cQfSWelZ",
-	"IbJzfIdpmKlNx/GTeR23bgeiUlJkOBktChXy+yaDMeNMTUcSqDv5ziIYLys9QjKPjDEDTXOqaXzfoeNZ",
-	"BSFK0uCrotKblmCFbHgi+BJw2x0qH6dRUzHnCbGwxpAAERXqJt2hKsmD7vNlvHGLce8n7oD9Dldh7lYY",
-	"wip7oB2cp6H9GG5hbU70Rp4tNCjUGeFLezMtmLkjq89iEzng08TM7r4NLfk5LYru6t5ycOoRLYrEqvy0",
-	"KAjTiigNpTIrXNmknFQzH+Zb4XmcUOclFHNOjCYqc3RfI+vDrZuvxkLODKzMpr9/EoYBXLAMRtY9uvVM",
-	"6IQa2eOoJ8uphoeazSCEQREcZTyHL2HMxkfmtS5Qx4QaTdO5GgwuG70TP4B8iK5dxicJCqOEWLU1iNez",
-	"SiMT7s9qXrsvQtyGCz1yi2ht6UyIAih+sIbZ+OiJsxiWAFvFj9F9tuVhSFBVsfVcSlNdBbCyXkNCxHgM",
-	"0vxhIFcA/psFf2gZSAC9If9eQxmCepjNrUPgEIMTIsyCe3K+NtezOO3GrMHmt7tyZt2TDzMX5+c9rniM",
-	"LfY8+ri8aEy08OP6+Ndzy1oItMZrQYGGOf7zKdWHNTPqqydckwC+Vi7QxEEjhG6jI+GH13A6K+poTYkp",
-	"2irGKueMT9ImYjgRRmDyAF2snmyzs5XTbc7cH3O9zTZ4Ywf/GpSi1gOwhfqYCW5oBsceTZnSQsbyD1Dd",
-	"oSx3gXrDqIwIgbkLgmH8qxcToixvDv2jO/VkwKuiGHxq5CrLowkhXhtQZCIOCD1TwLV3QphviQLgpKCq",
-	"pb18bALa9UyzBmhNJPz09P26IDhTBGalRjwVfHRWqRjEtCC5IPMpK8AyUjT3Ms0u0LwDXs3MsjA+hcc9",
-	"rvCwDYOUsioNZxskZrGfopswC5uIhx1cLqUw2LGE6iEILJNELMDZwNieuDNQl3MJ4pMYRvpPwSEYjj86",
-	"fHOILr/QQT5A5a5my/VAa+HRHBQXdnjzHcEPV+nRY0CYrCCkQVs/V5CD2JhvkGPRfBFSaFaWgwP414Nr",
-	"alwhW5I6hjaDiyupUnMhexi1dozWF6El/own14Xbmc/I6Cp1Uc1WS5FX2Zaq2T9EJTktwlMZpjAy7GHz",
-	"kCFUXj7h0BuCF4xDePJSCi2yJTWppRy2yaTreCjNArcDxFbKaUgbc+hYL7uBbeKOs97vCmRXD29pA83K",
-	"4vjzzvPlZdpzikovQeMQMWRl1Dlo685yBSI499K3odW/GI8h0yGu0RJqfU27c8bDD8pWULafjVMC1d7n",
-	"GbCq1ilNn7ewbqSOGW42kTasTdJzCCYjFewCnaJCnoMkU6oIa/sjYlzUqVE4n91AC2IOqkswaZbuFxM/",
-	"2mtATIcjt4yYszPIc+cMWF78BWTazlgvvz7ucSGQYt14vJqdOW61tPSVJbkRg+vg2uqYIQOsgxpTqqZh",
-	"zSSbUmZMU/MGwUTfZeRoEZdzq4aSajVhKiFnC/QmGcTYQZYGb8eD4ccNBoxVHdBpe5msf3fZxbvp7RMh",
-	"iue0KHq/fIzOiF6vH1f8Bc/7jcx00W977zWU9sVPLa4VgDc1x+bzA5kiqdO/0oSk1MPI/DAq/sio+PUP",
-	"63BppXDhE7PE9ABTbxc2ggKFwswaSlKloUyDKNGbqa3gteUlSBCOiyByOTwNovsFhEIP1FNcWIOzKYKd",
-	"wSJE0orLhBPHFdACcsK4zwJIiCiBu6Cs513hb7MCqGx9ap2XZlejiOu3odq+cm5bcRZPRjdHS4tRziYu",
-	"XfLr5FlEZG0nb1rAqpfukMiiQeJZ+HosCkseGk7hfymky5b4opvct6TXvrcTZojgAVk2BZrH7p9gbpoH",
-	"Ub9lhYWe3b2bLAS5l5QVlQybnsbkn5XausCtj/UABYGxbRQxzAiJZo0X9OpeRDd5GImzgqqw522N9SlB",
-	"y8UIITLifYMYX2Mj+C349TqkXqfcv7RZ61vY1JgHGsLwQ/LX92/fkHf2OWFcC8T4M5EvXE5BfS3lgUIX",
-	"w2b/nJ+tBnRwEyKzfsLlTcRiiP0DZKHJXlGlIzoT+H/up7DYUYwsr5W5ojAie9XKx/dia2k5GuMaXNjV",
-	"tJbxfqzRrO05coGJnppwSzxH46JttW1LZ+mUch4JM8ccqVfwiDYcdL3NOPZYuG5oi6oRh2BrMHRC5lsb",
-	"h8vnszGcga8nNSCDx+PDAjEF0jp/bUoLEYY5WzAFuHHmB+qrh6xayDFadUajmwCHC+3lDczt9ZEtEQ21",
-	"2s2Xt9YQRXApftSbWkkUXDhICEA+B6jDSzKRQwQDSikmks4UKYQ4JzRs8q2RJ/Z+QXfwFyu3DHrHM6xI",
-	"C5Dv0o2moCJU5+zWQfg5ZRpyMhYyuC9rfqt1sboeMr9zDvFV/iLmZExlc+fL5qwytXPDkdElv6guImla",
-	"kmZwFNEyndKLl7MSQgsljC6X/t+HLvv04ZFLrHW2jQJ5gZoCGjlJXJB3p/KXqPEY68R5wjSZAeVqs9rh",
-	"jAO701YIEOmg2ecaGvrVGd0rLPBMVDGbMYdrO4mV3bhV17vw27KrCW3iGGjOOKiAVpVNYZs8Nhu0CcaU",
-	"+4Vg4rGXYxhLUNMT4byVW/BRaT+1aWjIT7fgn8sfh1c2YUrLWnBeJSy0olzbC6lk/+kTmw62ZKT5OFA3",
-	"SNqJRXYCcvDQfOxJZjX+1JYzT79fkjM/JNcRnToGYwjkjVzup8NHWdBXx1ji0tHxqffa5TWvisjZjGkd",
-	"z5Nan0JxPQ7/a0p3aSdFNPsKwkRUGsJiCq80TsBdaMymQgEPmehos0YYXA4Z2zYtb2w9DP1ZlHdJBJjU",
-	"mBbFGbVR5+6ZxrNcr5LDFjbmO9lVwVOo4vq5rDjJjcSdMz0VlSbOOzkkLFcJwVRslRCLG+CqILAZhNI4",
-	"o0lLNudy2+y79WdfJzr3kzPU2M6hdGmXZjY6W4QF7xorMq9D5121lefbbnf7DFPUjTft/LjiL/C9rW3Q",
-	"aJh/U4Z2QTW4AEA0jRyt+m1BdBeT33pkrJdi+3xVzzjXHi2+5CO5V0huldsuK5ZzZ/0RCXGpdkmTkNxJ",
-	"i01ITXNBrb2W9AGpvibhQldyiwM9qWTwMOdUmvUvDxTDqHAs1WoJvoyEZx8t9brBhi4dRLi3DwFupyvG",
-	"OFrMlFiXq11tnYa59cH7A+x748JNHAOZ541hT0X/zYeNJfd6ZPJrSDowMvt2Mw6OK36M0RJEs6Lo4aK2",
-	"i+xYsXVScyB7ufZGb+dy6HiOW6m4flCvZww8MnklobvbT0knOmEUIbyswrTySpALuw6b2jhUnRtMxt9Y",
-	"6MLMhIm2S/8oRIGvT9gF8KUiVBiPRQ/y1qm/OqZeSWGtHZ+iWikEQh2hbwFgne3XoTSBbgA/cwhn3ttz",
-	"CAXMM1BqZC+Hqq1kjPu0tr1DL/gLgmuTONxruCtrkl9lOR1fQOAmxTnwUdjd9BNQaTFyvTbv1rqy+yQA",
-	"x9UVBXe3tKjgwWkoI3e3MC2j9nBiNQZbkc8Q01Zue2MaTaSv3NI1kNbrz9sqw18gq7QI8x13S2fLg7/K",
-	"RaMNSXUW6gFXXSSUYVQJ6CGWcOQWEHpYhXUW0FUZ0dK9wnU5HnFPLOZaPFBkziT0DPmuJmZEryeewBd9",
-	"IjCPbtswSvgaqfOxff+E/Mp+QkLY/hLC6mZiYc+Yw8veRxjJiq+P3mYSts4/jih4mCiM8zK96D+ak8qq",
-	"rzmy4rMLbapl4AQqv8JnIsYovV3CCiLXlbJVWp6+JVCuAqO1y6R9NOuTKuzZXoOO6JDkdtXEE5adQyAn",
-	"5CqyVddjbQpJ4ntJe5Lw2mbg0/lX4MokxAUV8Hx0lXwH4FqyLVyJPqWjm3xF1chgrQzLDfNYFHnssTX/",
-	"r7KBOeO5mG9a9gf7Vgdfapi2l9BAs73u9hbraRsAhg/T57NejXtvQKko560dOben0X4L+ultaKVLmdRb",
-	"VtaIU3e7vIBzHMecGetTeNaqmGvu9a/LyInrfV95P9tvM+nUqFi5rV3vKnYirXT1bR1Q/aszbD6VsNj3",
-	"Fw/rKuu3X+NAnG9f++Brc7QCpyvOwyfo0CVg6VWS+1JzGKtaqdbh4y9bRXrsN6MrpNZuivMEHnkX4+8X",
-	"APwGSupwMTKUriLI26PgzlUN4U21M3qVzLieYhcRnrllQsC1BAhWKgW1ArmtUgJL9TJaRBWi8A+1ErdM",
-	"pTP6ZbRFdsCM8W1eN2bC6KoXc/xcSb3I1oDdPaJ3OKsk04v3hiideLG6S/3XS7+Kv344GSSB+wNLVewm",
-	"QmDiHnn0lMwYrzSoHXKk7TUC5bPMbJk2RKyEcLjAzHVCCVZDrxstIE2taFJTrUtbLY3xsQgkMDZ3oM6g",
-	"EHOS7tKS7V48ShObKV8XSCOH6HoDSRTYhghMItY7r+EDRQz/QDezL1AMhQLntm7qEp9yX6WzrnMNX5jS",
-	"O6f8lH/3HYZM1HffYb22NFYyLiV/On75nPz45Olf/rxDUqz0hhe4+Ka8uqSTDHrKbfVa2wKkRy1pt9Jj",
-	"oDlZiEpirXpQO999RxCe9jeOhnfMbBKkVQ2UlW5NxXwzKxEl/VyBLZ213KXk2bu3749Ojt6+ScmMnoMy",
-	"0Fs0lfQTzGbmC5eImGwqp3/gSxzruSDKduzAew9MN0U4x9T3nvjT073Hf663WwLVuMsTXzw3Xamea3Mj",
-	"fReLrXpg2En+3TJCnKVpu+B6K/iqrlhExF6dCnTWIelSk4WUKHoBCkGG94JbLRySU576CrKpa7ShsKwk",
-	"axe5MnijXbeYpfqybtGvmNI1xv52ii6M08GQfPyv//jPTwk5bTkzzD//13/852V60Fy0wk4m7VY9Hn4W",
-	"U2wXk3Tn1PDrgmXgitgwrOkwxqKDg9dHJ037APPDMKtqNqNyMRgOPgh5jt1AsEAb8nxz6oaP/HJy8q52",
-	"Mw0HzymTbc/RcPAI5XMJnJZsMBw83nm0s2e9jlPkf7vmPxPrPzF8H2n1KB8MzT8eOSV/qTXB/t7eaiwJ",
-	"vujdqZ4VGypxduNlCDuEU8H4uULF+/Hek5gyVa9jt6lw2ebrg+HHT0uAw5Isru463vM2Qvfj4D0WfLXO",
-	"K8cwdx0ftEa7UAGASMy4hJZf/Cdh00sjRTK3K465lNB5uSzstKzgsnMOj65tbh+CCxySLRg6ozlYBrsQ",
-	"lSuXvlKvtN0dal2x0vq91Z5Lt1dS1+zyiUXj9WjWasOBn/y4+ZO674X54NHjzR/UhZzxg6d9cD9QqtV8",
-	"vL+/+WPf6QHf/7HX6paqN18mg6d7j/sssim5izg19rcA13/XFMVfR9iHtd5is/m108jaRH7oCRoLBOHf",
-	"hpR82F8N2tSfTa1Z4im/U/zTalO6UQOmtrkNhvynVBEMNto7iFiYYN8rhJa/7e/tD73GgutNPR2kO+QD",
-	"SorDLINSD1GN2MW4w0MrJVOcaCyxRrqztW0DKWP9gBGfegoLMqVlCXxIUvvZCP2ptgEC/jYDt35iBdPW",
-	"b+B5ukOaBni4LS5sCISwXBldUJBCGClrFA7AfmHNtQtCJ5TxuvuV6uoXloUYYSmKnIylmNnNmIXuEHdN",
-	"D99x9+nIjC5sg4tH5DX7iWgxAYMhWLJhiTvjCS53JYsknjSv7K50D7v8dDOsvV2srRdn37vWqV2BwEtn",
-	"CC/h1pYiG2++4HAHxN02t3iZ1FhoUHJFNLTRoN0PcR3TDrVQXOlB2FfKbN/O5HeVTPt7+zdz/CHZ7qoY",
-	"2jvwzgPC0GxqMaj707xlPeNRLwHbVPbHj3qozXUTpKtpMz124tpc/QsrPz3maXqNXFFdetrnMFf683yF",
-	"ltXoVcTlIiS1XmX9o01SpNOuDGOxmtWZyBcPbbfC4Q+Pf/jh+70flhUu37Z0SeGyIRcVtT4LpvTP7p1t",
-	"pXq73aEV6TckXFtl60LmbVE4bW22wkGv1l/r9jhJD9JY7YZ0Bf6wJcX2oqO6B9l1UIPDP0sL8ykqnlbH",
-	"sX1aXRHEFYOD2GSyALLv/mb/uFznc3EVDDs4vyZqGW1Emfuxtuh+edeoK6aFNhUgviHCugkR/UegxLfc",
-	"H3gvegMsttgWLpGbznt7XUPSSJ4XboA7K3ladSkj9CFK4MQB4l78fItIX7eAV+e2PIh1jFinjOuQSBaY",
-	"0tiDJC58b5SouvXCvtJD8hS0Vcptqav2AdnzsZAzmDC8yBfr/uzruAU6XO+F8m3rltc/7u8/fvyX/b3H",
-	"3//w9Mlf/vL93lIL7L1Q4Hgj5Xqj7w6ReF3/L0Lh9kgTwjgRMgeLHv4GNiUTWt7T/bdI9ydNn+YHyp2y",
-	"cyrTmup8Nc9exD9zeW8FhAopHGlFzmFhW6zloLQUC8gbC9DfY/ONV2eY4lB3/K64b163zFKwvfRr6IYP",
-	"n8S60k3uTM/Fyysj8R2OwfxeTgWkPdVuP94jStM4DZKoqfQa7q6CVl8cjPjQ7eN7Bv2tMmibTPVArUXp",
-	"Ng92cSW1+1tT+uYyaqF8cN4G6h1yrW7xaTNAir2JOlk8WAzH19RZcuV12fQEtEeMHpofllVrWiG6u1EB",
-	"18NSfZ9v0v2wVIopQMZePUc8t7fG7sn5m7WzziCjM7C5aU0tgGVv9xI5V9yQcsXjNPzau9KxDkuCqfIq",
-	"aXWySpxbfbhSKiBMpHglcDtpd1zxo5+3Nmo2v340fiM4YN7dDdNgXU4iIkdtxPLKjeGTK9Lo456evNci",
-	"Z2Pm6e3ey3i3GcGhC3bNp6LwqNViAscVVzEmsGvL0sSTB+3zO0XEodyXm8pCaTfijCYZ1qV97hMO7hMO",
-	"bp7B3Kjt3WZMv5vhzXPlqjNq70vG+gLGaphTplWHu/WI3Nf5k2tcSi98ZqB72c5vUwXxRq9N12xdK9kh",
-	"H5oAqwQ0LwTHxHouNBZHCoRqxORtpW8sH7tV+rdX1t6T4O1S6TZhrzp4gFC+IDMh75S/a3u+cZ/ffDP5",
-	"za/ERBFR6a3SmZOI6lGIyRG/ISJp9ya95czWNXcW/h67o/BHEMv3NHmDNMn4VW8Y+H/cdRIwftsAo/dF",
-	"viIqmSKVgpxUJYZfJqBbV85UhddShcQw8fd7RKFwSYiaiqqwF/asr8Em059hr2yh9IELLBn5nJBKMT4h",
-	"TBPM7GdaeXHVFb1+F3dF9l4fX3G1WyIOBw5zUlIm7xnLPWO5rstMNVJhuuhX3WNSWkg6gV3bjFXtgq9c",
-	"F1YN7OOboeF26bxbJuGm722Eii147mn4noa/Kgho0cgGDVyfs/qKsSXEbor80/0n+z/0yZC35b/Xp2yd",
-	"uHe29Sn2znZyNfzuUlyuVfkwfqc8nHf/ivHzjZ4/886VAwP3wbtbj8UjBSS2VTHVeA3VOrnGTKo2SXpi",
-	"+RS1lG2VzhNfd/9O3iVtGgzeco2A9qwh770ogX9FIO7eyX83nfz3lwT/tbPz3pbAldFfPNfrsMv+usru",
-	"b/aPtRecrshe7WffdjpDnIUabdLC7j6X4T6X4ZpuTMVJGjswGnQPFDnidAZ3kEZXtKs+VN2m6JtRxLDs",
-	"1i07N5a7WYbVsSnmaN4Nbexes/pW6jX04GnvJBYdxINqShz8gbW4u5Dn8b/ZBTQqXF3l0PeeuA6FDmlm",
-	"s1b3yx9Vs6u7GwQ1O9uqwHcWUfBZ3Wt591retWSsWvp8UPersWWQuwrfOtouqHWGxWj7FVXadh25NdK+",
-	"SVptthO7WGseYik/XtluZfclJv4Ql7p8zydz/jZlkZIM61BPxVxdia4etrpVrqOv1/Wdk38RCluqdxgr",
-	"IpiQ11Se57b6/kxcQH6ANIf1NSXUtXsJ714NvifEf3lCdClLVJGyoIyvxlj7UaGseLwSzIflhvXhajB2",
-	"HkyQvkny/JaDsr5f8R85IntP8F+txBpaTVxpfeQAqzHc7h2sDr3rVv++cPUnh5BFDnJI0v9Vt6B7dgZj",
-	"IeG02tvb/17B52fvTw6PT0bvX/yf9MB1oUA9e/kjTKBsvnnx5mf8Yoe8qWZnIJXNuOSCTGipDlxXAKWh",
-	"VM+w4VVKFBZxlmBvOkzFPHxNu25M+FVMaBkWqaasSIctkB+Q1ILB3i3H3aVDW6s5VfA5Tch8yrKpLYTH",
-	"AfJYfZ+l1n7dGj8DMzW277MNp91PO/kgceWBPiWhO+Kdy/ISCLXHimWHVGxN1jxqVnPdVYaWF/aLmJMZ",
-	"5QtCbcGxA7I3tD1FsMFK4gptx0Foc4aC4NvH5fjFPrrC6lKLfkNsTGPxu63uRkFoUDe8Jnu7f7U/1Lcc",
-	"sPMkt8ZSZE2FSKpJwUARiv2qQ/Lu3tFzLyO/UkbWOMc4oSoDjn1xsALYJt14rnZtF1wVv31wZKsQ2Nt3",
-	"tstAgi2AEt976PEeUYH6+zZ3yjfZvbk0JDtDLIaOT++LSN3dvNlDd0Z4U6XpZLFVSSiD0rnI1DqnyjGM",
-	"QQLP4Ob6FxmEMzrHdbctOpli660MG85ivR2r28Q6GBlQ7P42ZsX6ysI1RF6yYmOB4SOt6l76gfI+YztE",
-	"/8I+n/qdwj/oBbXLWH8WrpMFugWucGpm+Vc6ta1l2ObuVNS1EDOqdLRJ1RRooaf/jB6vf94PylcB25HG",
-	"hn87G7ZU3+EmpRTYKtF1zIntzPUm2/FSIIa9b0vgh++O/vr+7ZvBV2p84QapS8pr3TSyAwe3DvJ459HN",
-	"073b7VrALahlXBsA9/fD16+2A5wfeAskuS3gxGDiekyq3d8ykUO8NBN6oNuNJilxn2LqDLWXH21fyqAt",
-	"/s6+vYmLHvphHyhiVhThpubRNXPTqytYbmu/Mp7Hy565bpw7N8ARm6PAKWJHbdTbRZwhused86FFIeYv",
-	"ZqVe/DstKvCgXkEPKArX+zObQnYeM4UvQJ4JBYPf66iOsSkmKBVh2BnlOy1F77bmfKBte0yEnSKKLsh8",
-	"ulhVykHLxcNDdPJs0qzNq/bNy8ttxU9GOckF0vNcyPMgOi0P2TQF/vjJHJ/tzWrRp5LFYDjYRa+DG6fr",
-	"jRLYA0sRxpO6JjN6B3Ya1KmV3K5fpm7CUhdu9G3p66+xHl33y+eCm5XavvUtpwTzrYhnrTG8hRjypxky",
-	"5LbTKMmZ20FdGK81CPpjuyPUnTN89WKeLxWk913sVqtodgFkqxl3Z3gpJKEkKxhglWQx5/jmGVXt5flb",
-	"eOHv9VQowJ52suKEaQux8dIT123YtrZT2mVV+uEtBl1+uvzvAAAA//8=",
+	"7H1rc9s4tuBfQWlvVWZ6Gdtxkn7I1bXlziTTvp3XOp6bnUqyIkQeSRiTgAKAVjQpb91fc3/Y/SVbOAD4",
+	"EEGJdGx3Mu0v3VZI4nFwzsF5n8+jRORLwYFrNRp/Hi2ApiDxz6dndG7+n4JKJFtqJvhoPDpbAFFaAs3v",
+	"KXIBUjHBI6KKZEGoIvH70cUP70fx3igaqWQBOTUj6PUSRuOR0pLx+ejyMhqdpJAvhQaerE9hmdE1pO2p",
+	"Yi0LiMeEabKiiqSCA5nCTEg4InrBFGGKaLMcmgOhXK1A7pr3OePn4T1x+KTJks7hniI0TSUoRf4US8h+",
+	"fj8yz96P4j/vHF0k1A65OcPbBUgwG2GKzETB011DvRaKbRvK7JsmiSi4JkoLkY4JJXHO+GTpvozJTEhC",
+	"+ZpIoGlEKE8J5SSmMw3SPSSqmJZj71rSKdXwnOVMh9ZEcWsZzPTYIEEi8pzyVL0fHcmfH/50pH8+iMmf",
+	"Tp6ePSOppDP9596TvRYZS9bdU9IsEytIN2f9+POjg6PVz4cDZwUt18cGQO0J30AieKqIFmRFmQ4OxbiG",
+	"OcjRpRlsSSXNQTtqelJIJWQY92KDYPaFmIgZHq5BRYftZipm3v1YgFyPohGnuZktsUP2prTfIADHlzQH",
+	"S0YOeuOKps5hHZEc9EKkEVlSvUAkmop0bSCP9Ch4Ag61DP1BWn4dIYrBBcg9csyFXoAkEj4WoDQpeArS",
+	"kYOEWaEg3SO/wVrhUDiCSM5B31Mkdt9MWBorQqWZEoiBgFrSpIKNZVwVcGr7vm82XodSTj89Bz7Xi9H4",
+	"8OAgGuWM+98PzLlpDdKM+X/fkfv/78N3/zaKNgAbjT7dV3StRuPRUjKu6TQDcvzmyckJSRZU0sScOhE8",
+	"W9szmL2gOlm0gX/MSWzYbDwmjx4cklWNS3ChERAcVqB09zZn9+3YO7Bg9lJw2LUKog1RGfguqBqThweP",
+	"GkvqtxwzUa81dfCSX8WK5IZtUU1yUZtrA/sz/Lw+RQozWmR6NH5szpR+YnmRVydsfz2I2rQajV4w3s1w",
+	"j0n8uuSpCCHKHbqThErJwNGM4bPIGxQploZPHBJFCq5ZZgCoFmKlyMp8b26zlWRaAzcfdlN4nZ/vYl0F",
+	"P/lLmL3Igt9ThKXlLIaUq0lkYcY2ZMakuYbNrbt9rrOF2WrXdBqfbpvRvjFo0kvzsloKrgDZ6S80PbWM",
+	"wfxKBNfA8U+6XGbMXsP7SymmGeT/8x/Knms1/L9JmI3Go/+xX0k/+/ap2n9tv7KTbkgkOc1mQuaQxhGp",
+	"flR3bkRiw7HZvHYPowCTUH5Pk6lFkr3RZTR6IvgsY8ntrn9aqLVZ5McCCpjMiiwzv2TBJ8BTuyvzI6E8",
+	"gSyz/wA5ZdlE03PA/XGhJzPGacb+aZ/7jU4Kfs7FCl9K3OZiSxlLCQpQUqEaSCrA8je8u4m5Sy+j0VNJ",
+	"lZUCbw0aKhFLmABO7FbqZSpDovYBLu6vgsOtLs0AzEBvLQq89LQQZEYlmcKCmStSkLkggpOZFLnlIRHJ",
+	"hOE/hsGYr2YCoUs5rI5IvJQFx03ChVmD5WMoRHOAVBFzd5MUMtCQHpEBkDnhFzRjt3tuzM4Zj0kMUgqp",
+	"YrIUzGyLagI0WZCVFHxOLmhWwBGJWTqRUFRb2ZANyBQyweco2tGmpIJbfCn0MyOz3+oekczMrHbN5hJG",
+	"olkwPicrphf2CA1HtX/VNrEWhV/4C5GyGQtpV38XBVnQC6hd616fM2w7oAiGtuJe28d3NvSWbe+X7+He",
+	"Xwp9ZvZ4u7wQSSkeIysyEGXc3NiGWCgiS0RipcVyiXiDglECe+QXoRfE8zwrkTJumBh5JUlccHpBWWYE",
+	"QvMRWVJp1ZQVXW+AFZWN+6W2sQ1aNb0Ed/LKYMSKqVsF2BthVAFEP8PLkcSODKtPISZGGkbeg4j3qtCJ",
+	"yOFv9kK41VMVduryMhoTCUswuqL2ZOO0mw0ucOSk3FKtub7j8sj+e8CjdTuPSV2qJBkDRaawFk7xAp56",
+	"FTQTczzN1xJVX3z/GWXZLd/Sy9r0kxnOH4+JV3ysKljybcfBDEvkGwrLlTiaE61/h20bOazcrdlJLlLI",
+	"CJpttBAZSUSRpci8UkGYPrKiG0tjVKJjBcpAAv9B0TVZLViywPM8E+I5lfPb5bZaiElmZnW7SUFTllm+",
+	"sTAqX5EsavYcv9AXlK+doK9uF/xUwwR1TDyAtSiOSCwuQBopqzwTtVYa8j3y0l/Mzk65yTvqprOtnKN8",
+	"sW4Du18ZwXp97F73Bq2rMa2/cVrohZBGzL9VyBe1ifF2NqInKCPZnAOPLAVYAU9IAp+WRoMkghtJb0rT",
+	"SSIhBa4ZzVS8cQ5v3769f1zohXmcUA3NBbd0TgsFf5/fNhC65Yid6PYlp54sKJ+HBMYTXECpXxjZEan0",
+	"b1wVy6WQGtIXkDJ6hmC8VViVC5jkZgUTc5LxmExFam43I6LVV2BmNjLb386e3f9xDy0abhqzimOr55g/",
+	"l1IsQWpmTQ6oEwXwJBppZgHdelAokBOrHLWtKJXx4135YuRmcWN+KK1VYvoPSJArHCvFlKZcn2jIEbip",
+	"vRtp9rq23hnNFEQbW6BzdyCtlU4zkZzjO0xDrnYdxy/mddy6HYhKSZHhJDTLVMgiHo1mjDO1mEig7uRb",
+	"i2B8WegJknnHGDlomlJNu/cdOp5NEOJNGnxVFHrXEuwlG54IPgUMmsfKe7DUQqx4RCys0VlCRIGySXuo",
+	"QvKgY6GJN24x7v3IHbDf4SbM3QpDWGUPtIXzNLQfwy2szol22ulag0KZET7VN1ODmTuy8ix2kQM+jczs",
+	"7tvQkp/QLGuv7hUHJx7RLIusyE+zjDCtiNKwVGaFG5uU8yL3DtANnscJdfZTseLESKIyRcM+sj7cuvlq",
+	"JmRuYGU2/f2jMAzggiUwsYbjwTOheW5ij6OcLKUa7muWQwiDOnCU8RQ+hTEbH5nX2kCdEWokTWdqMLhs",
+	"5E78ANIxGr0Zn0d4GUXEiq1BvM4LjUy4P6t54b4IcRsu9MQtoralqRAZUPxgC7PxfiWnMTQAW3Qfo/ts",
+	"4GFIUEU2eC6lqS4CWFmuISJiNgNp/jCQQ+udB39oGUgAvSH/RsMyBPUwm9uGwCEGJ0SYBffkfHWuZ3Ha",
+	"jVmCzW9348zaJx9mLs4CflrwLrbY8+i774tKRQs/Lo9/O7csL4HaeDUo0DDHf7Kg+rhkRn3lhGu6gK+V",
+	"C1Qe4g5Ct36j8MNrOJ0NcbSkxBh1FaOVc8bnceVLnQtzYfIAXWyebLWzjdOtztwfc7nNOni7Dv4FKEWt",
+	"BWCA+JgIbmgGx54smNJCdkVmoLhDWepCGAyjMlcIrJx7ED2DvZgQZWl16O/cqUcjXmTZ6EN1r7K0M1TG",
+	"SwOKzMURoVMFXHsjhPmWKABOMqpq0su7ytVfzpRXQKtiBN6/f7MtPIApAvlSI54KPpkWqgtiWpBUkNWC",
+	"ZWAZKap7iWYXqN4BL3KzLPTc4XHPCjxswyClLJaGs40is9gPnZswC5uL+y1cXkphsKOB6iEINEmiy/Vb",
+	"wdieuFNQm1EW3ZMYRvpP529rBSqcHL88RpNf6CDvoXBXsuVyoK3wqA6KCzu8+Y7gh5v06DEgTFYQkqCt",
+	"nSvIQaw3PMixaLoOCTQby8EB/OvBNVWmkIGkjk7f4OKWVKmVkD2UWjtG7YvQEv+CJ9eG29THqrSFuk7J",
+	"VkuRFslA0ewfopCcZuGpDFOYGPawe8gQKjdPOPSG4BnjEJ58KYUWSUNMqgmHdTJpGx6WZoHDADFIOA1J",
+	"Yw4dy2VXsI3ccZb73YDs5uE1NlCtrBt/Xnu+3KQ9J6j0umgcIoa0jDI6b9tZbkAE5258G1r909kMEh3i",
+	"GrVLra9qd854+MGy5pTtp+MsgWpv8wxoVduEpo8DtBupuxQ3G2IclibpOQTDtDJ2gUZRIc9BkgVVhNXt",
+	"EV1c1IlROJ/dQA1iDqoNmFRL94vpPtprQEyHI7eMmPkU0tQZA5qLv4BE2xnL5ZfHPcsEUqwbjxf51HGr",
+	"xtI3luRGDK6DaytjhhSwFmosqFqEJZNkQZlRTc0bBEOgm8hRIy5nVg2FG2vCVESma7QmGcTYQ5YGr2aj",
+	"8bsdCowVHdBoexltf7dp4t319pkQ2ROaZb1fPkVjRK/XTwv+lKf9RmY667e9NxqW9sUPNa4VgDc1x+Yj",
+	"J5kisZO/4ojE1MPI/DAi/sSI+OUPa3CpBbfhE7PE+AiDktfWgwKZwsgaSmKlYRkHUaI3U9vAa8tLkCAc",
+	"F0HkcngaRPcLCLkeqKe4sARngydbg3UQSc0vEw6pV0AzSAnjPgogImIJ3DllPe8Kf5tkQGXtU2u8NLua",
+	"dJh+K6rte88Nvc66w/TN0dJskrK5CyT9svus48oadt/UgFUu3SGRRYPIs/DtWBS+eWg4ueGZkC5a4pOu",
+	"Yt+iXvsedpkhggfusgXQtCszB2PTPIj6LSt86dndu8lCkHtGWVbIsOppVP58qa0J3NpYj/AiMLqNIoYZ",
+	"IdFssYJe3YroJg8jcZJRFba8bdE+JWi5niBEJryvE+NLdAS/Bb9eh9TbhPtnNp5/gE6NcaAhDD8m//7m",
+	"1Uvy2j4njGuBGD8V6drFFJQJO/cUmhh22+f8bCWgg5sQibUTNjfR5UPs7yALTfacKt0hM4H/534Cix3F",
+	"3OWlMJdl5sre1PLxva611AyN3RJc2NS0lfG+K9GsbjlyjomeknDteu70i9bFtoHG0gXlvMPN3GVIvYJF",
+	"tOKg23XGmcfCbUNbVO0wCNYGQyNkOlg5bJ7PTncGvh6VgAwej3cLdAmQ1vhrQ1qIMMzZginAjRM/UF85",
+	"ZFND7qJVpzS6CXC40F5ewsom1gxENJRqd6e1bSGK4FL8qDe1kk5w4SAhAL2mSn/d5sJvzWK31VR3ZZOc",
+	"Oac7w9ZQw9b1WaWCZ+Li51oHkogUOrjnUoq5pLkimRDnhIbNJVtkMZub0x786UaGTm9foBUHA1dfI08y",
+	"qESU8e5lAMuKMg0pmQkZ3Jc1Xaltfu4e8nLrHLpX+atYYYZXmUlq472Z2rvhqIIGh9JZR4ijpAmcdGho",
+	"TmHElM+I0EwJowfF/+e+i9y+f+KC0p1dQIG8QCkbDQRRtxDcnsqXZsBjLJNOCNMkB8rVbpHdKdZ2pzX3",
+	"OdJBtc8tNPSb40Yb4sNUFF32lhSu7SQ2duNWXe7Cb8uuJrSJU6Ap46ACGkmygCExoNbhGYzH6Oe+7PZb",
+	"nsJMglqcCWfpHyCDSPupDeFEWWSA7NH8OLyyOVNalkLnVVyqG4qpTXMnh48f2VDKhoHD+1DbAQYtP37L",
+	"mQ33zceeZDZ9t3UZ7fH3DRntx+g6PLunYJTotJJp++m/nSzoi6WdbsnS8ak32uUEbF6Rec607o4x3B5+",
+	"dD0yxTWFitUDiqp9BWEiCg3hawrTgefgkoGThVDAQ+YttPd0MLgUEjY0pHVmrXP9WZQ35wWY1Ixm2ZTa",
+	"iI32mXZHiF8l/jNsCGtFJgZPoejWbWXBSWpu3BXTC1Fo4iz7Y8JSFRFMY1ARsbgBrrYKyyEUAt0Z8Gfj",
+	"lYdGrm4/+zJJoN89Q7MsnGrgQjQn03X44t1igUlLPbIttvJ06HaHR2ejbLxr56cFf4rvDbbfdOq8u7Ib",
+	"MqrBOc86UzDQIjYURF9j4GiPbI+lGB7r7Rnn1qPFl7yyeIXAcDl0WV3xqtaWFxEXphpVwfytkPKIlDQX",
+	"lNrLmz5wq28xfehCDjjQs0IGD3NFpVl/c6AujArHIVgpwRen8eyjJl5X2NCmgw7u7d3nw2TFLo7WpUps",
+	"y3MoBocwDz54f4B9s5XcxF0g87wxbKnov/mwsuRe75j8GgJ2zJ19u9E6pwU/RU8jolmW9XDv2EW2tNgy",
+	"ISAQ+V96coaZHFpel1oYux/Uyxkjj0xeSGjv9kPU8uwZQQgTvZhWXghyIQvjquIWVecGk/E3FokxM2GQ",
+	"euMfhcjw9Tm7AN4obYexDOh9GRw2r7vEKymstuPDuwuFQCijW2oA2Kb7tShNoBnAzxzCmTc+nXV3xt/b",
+	"BbiADqq0rSBkDTBWxLRpyFaePyIGjxslazhsD6u3g+z0epnlPrGvlvJb/1uj5jsICQJL4BNAk7XaktCA",
+	"GOTKaqZkQVOjZbuCI2QNOkIgiSwFpcmMSVe8ru/6ugP9cH2y4CpkFKPaLUUTlEOjekWfYavo4FzDA246",
+	"M6XxclVh256RPZV2OQ8DV+6sDKFsNZaD7AIclr1S/uQw+iUtBs9tZtgpXPjE7poRH+UIh/4VbOrHXSH6",
+	"BpKW++ok7SclWYU8MNuFe9X3pDcJJ5gurXrI/A3LQP2Yflk7BbZm2q12WsOnsL9N9pFLKsiX+3cLvyL8",
+	"7RUXiuNLQKmJrVmhBonv7tPSrBl6wdct2Bpb6l5DEFhr51WW0zKzBhI8z4FPwpb8X4BKe9lvN5S4tW7s",
+	"PgrAcXNFwd01FhU8OA3LjpRyjBYtnUdYJMqWUDZyyqBogilNzufSF5Rr2562myaG2hk+QVJoERbpXPLw",
+	"wIO/Sv7zDpeohXqAgjsiLAzhQw+JH0euAaGHwa0MTr6qjNcod7At9LTbyYUS1j1FVkxCz0i0zXjRzqoJ",
+	"Z/BJnwkM7x8a3RGubuHcF98/Ir+xX5AQhudGbm6mKxqry5dgRQZzZW4PKkskDA6y6NCdMX8J52V63X+0",
+	"oRfshjsktKma7ShQqh8+EjFDxchJhIhcVwqirTlRGqDcBEbjGq0dzfaoEXu216B+d4uCN6iBn7HkHALx",
+	"Lle5W3U51q5IKXwvqk8SXlsOPstwA65MQvdFBTydXCUME7iWbIBu5iNN2zHhVE0M1srwvWEeG2VLdl0r",
+	"VOorbWDFeCpWu5b91r7VwpcSpvUlVNCsr7u+xXLaCoBdhxkwjqUFfDFLGxxNtc2yeJUop7RoKEjh7fss",
+	"o6tdXjsoqvPiKV0EtyfQfwvi+W0I5Y38toH1zrqZW73ok3NJdiHz9pjFrRL2lmpL2+Kku8XeL6ya47cZ",
+	"tSqHbdTQKXfVdSK1JMKhro3+NbN2n0pY6vHlIMquQLdfeUqcD69I9aWR84HTFefhE3ToElB0C8l9AWCM",
+	"gtiooeY9+4NiCOw3kyskPO2KIAg88s6r3y+05BsodMjFxFC66kDeHmUQr2oH2FXRrFchs+spQdbBMweG",
+	"ml2L63mjfmMtRKhW4KlRxaxGVCEKf1vKsE0qzemnyYC4s5zxIa8bLWly1XRpP1dULrI2YHuP6HdMCsn0",
+	"+o0hSne9WNml/OuZX8W/vz0bRYGszkZt4bkQ1sHz4DHJGS80qD1yom1yp/Lxy7Z4LiJWRDhcYD4hoQS7",
+	"95SNwZCmNiSphdZLW8OW8ZkIhMZXmelTyMSKxPt0yfYvHsSRzV8sy9aSY7Q8giQKbAMvJhHrndH0niKG",
+	"f6CnyreNgEyBc4hW3SLec187vezLAp+Y0nvv+Xv+3XfojFfffYdVdOOuQr4x+dPpsyfkp0ePf/jzHomx",
+	"/i6m1fNdEdtRK83gPbc9BWzLuh4dPtxKT4GmZC0Kib2VQO199x1BeNrfOBpm/tvweisaKHu7VR2ezKxE",
+	"LOnHAmxB02ZXvZ9fv3pzcnby6mVMcnoOykBvXXV+ijDHjK9diHu0q/3TkW88oVeCKNthDrNRma5Ko8+o",
+	"75X2p8cHD/9cbncJVOMuz3xLg3ijp4GNuvdd1wb1bLOT/IdlhDhL1SbM9QLztfaxtJtV4gKdIEncaAoW",
+	"E0UvQCHIsFpLreVY9J7Hvq5/7BrDKSz2zeqlRw3eaOeGbVT9d4t+zpQuMfbze7TgvB+Nybv//s//+hCR",
+	"9zVbjvnn//7P/7qMjyoHIHbeq7eW9PCzmGK77sV77w2/zlgCrrQgw0pbMywFPXpxcla1uzI/DLMq8pzK",
+	"9Wg8eivkOXavw7K5yPPNqRs+8uvZ2evSyjYePaFM1g1n49ED73ajSzYajx7uPdg7sEbXBfK/ffOfuTUf",
+	"Gb6PtHqSjsbmH0+ckN9opXV4cLAZpQCf9P5C59mO+ujtSAyEHcIpY/xcoeD98OBRlzBVrmO/qjte5+uj",
+	"8bsPDcDZrkU2tACr75hL993oDZbht7Y7xzD3HR+0SrtQAYBIjOWHmlvgF2ETFzpKlw8rWd5IFbhsXnZa",
+	"FnDZOocH1za390AGDsmWcc9pCpbB+g5TbLPtT72b6bYS8uV7mz1Cb6/RgdnlI4vG29Gs1jYOP/lp9ydl",
+	"nzbzwYOHuz8o22vgB4/74H6ggL75+PBw98e+/xa+/1Ov1TV6alxGo8cHD/sssmqEgDg187UZtn9XtSra",
+	"RtjHpdxi88S0k8jqRH7sCRrLNuLfhpR8QJka1ak/WVi1xFN+qyS7laZ0JQb4GCdZcKwd5mJpzC2D5aIO",
+	"vUBo+dvhweHYSyy43tjTQbxH3uJNcZwksNRjFCP20e1y396SMU40k9i5xunatuEpwVAiipfPmizocgl8",
+	"TGL72QTNybYtFf42A9d+Yl352m/gabxHqobNuC0uXAAXS5WRBQXJhLlljcAB2N+2SugjdE4ZL7u1qrZ8",
+	"YVmIuSxFlpbN6AgudI+44gk2WspWOSA5Xdu2Yw/IC/YL0WIOBkP2bIBFjTvjCTa76HaENFav7G90u738",
+	"cDOsvV5CtxdnP7jWqV3Z5kunCDdwa+CVjTmVONwRcTWALF5GJRYalNy4GupoUO/fvY1ph1p+b/TM7nvL",
+	"DG8y97veTIcHhzdz/KG73dWWtpWJnAWEodpUY1B3p3nLcsaDXhds1W8JP+ohNpetKa8mzfTYiWvL+i8s",
+	"/PSYp+oAd0Vx6XGfw9zomvgFUlYlVxEXihGVcpW1j1bh9k66MozFSlZTka7v2+7a4x8f/vjj9wc/NgUu",
+	"32a/IXDVwkqD2mfGfAC2Gnyr19tz2yv9hi7XWjHhkHqbZU5ayzc46NW6nt4eJ+lBGps9Kq/AHwZSbC86",
+	"KjvDXgc1OPyztLBaoOBpZRyjAJelqTcUDmJj6QLIvv/Z/nG5zebisg5aOL/Fa9nZOD31Yw3o1v61UVeX",
+	"FFrV5fqGCOsmrug/AiW+4v7Ae9FbLcPAkVlHDY2Dg7YiaW6ep2XY/ld689SqhXfQh1gCJw4Qd9fPt4j0",
+	"vkbyZhqZ2kgj60cSF75jXae49dS+0uPmwby+Zoks55I5IgfeFzKFOcMU8fJyQn9ndTv56roVxpcgOwiF",
+	"G+f0E8uLfDT+6fDw4cMfDg8efv/j40c//PD9gasZaJ8ehBzHOynXK31fEYmXVZk7KNweaUQYJ0KmYNHD",
+	"1/agZE6Xd3Tvv/srtuf5FqgeLWylT96esTMp05LmfIX1XqSfu6i3DEIFek60Iuewtm1vU1BaijWklf7n",
+	"86N9M/wcAxwSyu9pMgVScN9QuMlQwDDaF9B2Hj7q6hQ8/2r6YF9eGYW/Yg/M72VSwBvX3ghVft4uH01l",
+	"Mog6FaUX8PWKZ2XWZIcF3T6+Y8/foliG7WEwlOqe2orSdR7svEpq/3NVUu2yUz9562wN1JvjPPelmsTV",
+	"ADH2i2zF8GCRNV+rrWHIa7PpOWiPGD3kPizXWbWndolhAcNDo27cN2l8aJT4C5CxF84Rz23K3B05f7Na",
+	"1hQSmoONTKtqzDRt3Q1ydlUKwtTbLK+3R044hsO7sgHeg1+7BNq62KmtJrCTIjEYzPWfQNr0Ac0xPolt",
+	"VCDTnTqYCyDuptGBtdmvT9Fy2ZNfFVNw9Z66Y9nC9v7njJ/vdHGad67k3rxjG78D2zjmJe0ZZtAuolPj",
+	"H0jMLf6x/1kWvFsGeOEdcVgfMMJEGzNN2Z04ck658UYJq/Alj/nUw6Tl04Kf/GUw/e1+/WT2UnDAqN0b",
+	"J1dX5qxDDrfxDhvE+vSMzncRH75zZWJ92NMP8EKkbMY84f0RfRTfjtnm2N27q4XIPGL1ZAH7tlhid+Cx",
+	"ff5VkXAobu6mIth8KUmsNtYVoFwWnLwLVroLVrp5geNGLXd1xvS7me146pQJa3ZgyhfaExJTl1SLu/WI",
+	"+sGidmr/M/6/W/Y5YzkQLekFZON691Xt8jnaBvJiSbSoGciN3hORmchSSAnlsCLTNX6ZiNSlBs1YlqmN",
+	"9ik2e0/Tc2exzASf25gPkgvpXS4upYRK2COYPGQjlGnlVSaQAVYLOCKxNQfFNmZkRlz5r5aE9sbX+9um",
+	"8v1dFLK2+RjhGKPiF//16RnZz6Gt8jVNM76u4CCrzJYGOU6bDZf6PCJ0qrDEfCUed6qiuuELvGX/363p",
+	"kPactxuGDbT4XWjLH8TbZ0XGMp+ltK9i04Za+c/dnr4ytWWLv++pT9pwL1dM1RVbsZk0tYzfPfK2in2T",
+	"gGsT3FXr1VgROWDEEvNXhb6xVLlav59eCRWPgoU/fMlhm4XqAUL5Grn91+SMHE7Fd6lnN5N69lzMFRGF",
+	"HpRpFnVodpmYn/AbIpInEjDFmGbqtpOOtqST/r0rffSPoPXc0eQN0iTjV03+9P+4727A7kTQM1uvfeOq",
+	"ZIoUClJSLFF9mIOuVQNQBVYMERIj+L4/IAovl4iohSgyW0vBGnKtFjEF4CQTSh+5qB9zP0ekUEYBYliz",
+	"XaE/1626ffX6XXwtd+/18RVXVq9DeDZa3pIyecdY7hjLdeWZl0iFeu4XpZgrLSSdw/4FJFpItQ++pnJY",
+	"NLCPb4aG60Wdb5mEcdJ0S3axBc8dDd/R8Bcp1RaNbEQHVn+rVX+xhNjOXnx8+Ojwxz7Ji7U2Ep3R9Gdl",
+	"k4hhLptvOT6iVpP7LkTiLlDSUkDk7MOtZj01kvTE8qFTU7b14898s72vsszHS1j5YvK3W76pPmvIOSqW",
+	"LXPykCiHOx/q1+lDvavf8K+dOvFqCVwZ+cVzvRa77C+r7H+2f2zNPb8ie7WfuUCTLZ5ccw/YVdS9HM7I",
+	"4ZyrPtKdKRIr+BjftLfwwZd7C7+iiLfui+CshP1duNud3/JaEvK72dIlFhhNFqEamoZ+r4PP3GxAWx+a",
+	"rtPzzQiTWNX1lg00p3hC6VaRckFVO9/ld5Io76TDb6UcWA+e9lpiTWs8qKqC1h9YEv0aQgH/yi6gEkPL",
+	"Itq+s9t1CKVIM7sl01+/tlvjtuS6sndYUK6zjcB83z4FH9WdjHdXdulakhosfd4ru0HaLhttgW8bbWfU",
+	"GvS6aPs5Vdr29Ls10r5JWq2201W3xTzEStG8sMHAd2Gef4iqAb6jqjl/G3ZJSYJtThZipa5EV/d9tvIO",
+	"+npRJjX/i1BYo5x2V43qiLyg8jy1zZ1ycQHpEdIclm+XULaGILxde+aOEP/lCdGFXVFFlhllfNNP3I8K",
+	"B5UCCOb623nCGf/XSJ53iffftlf5juC/WIi9QqZ+i951rTt2uLioQ8gsBTkm8f8qGzz/PIWZkPC+ODg4",
+	"/F7Bx5/fnB2fnk3ePP3f8ZFrcoZydvMj9I9U3zx9+Rf8Yo+8LPIpSJd7xgWZ06U6ck2nlIal+hn7qcZE",
+	"YY8QCTZbYyFW4TpAZdvva3T/xJqyLK5nfx2R2ILBFi/C3cVj2woEHT4RWS1YsrB1ljlA2uUBajTObpeQ",
+	"HJmpsTl2kWPHRPvTTj6KXPXJD9HudLe3NtvPHitWtVRda7Lq0c0lsTUX9qtYkZzytc88PCIH9XTJyPVx",
+	"6QahjXsKgs/WevGLfXCF1cUW/cbY99Did13c7QShQd3wmmyi4mb70W/ZXedJboumyKoC5FSTjIEiVBom",
+	"H7rv7gw9d3fkF96RJc4xTqhKgGPbRSwwu0s2Xql9zZJzaDbRa3mPBIY1CO6bWEXYYTLyrS0fHhAVaO9k",
+	"479w+NFNhlLZGbo86Pj0rkrp1xv7e+zOCLNtqkZpg2qOGpRORaK2GVVOYQYSeAI31x4T0+zpHK67K+bZ",
+	"Aju7JkUOXLuicctmxbtGg0wDiv3PM5Ztb1xRQuQZy3YWMjjRtmZdR5GCmR2if42CD/1O4R/0gtplbD8L",
+	"1ygNzQJXODWz/Cud2uA7bHfzU+o61BpRurMH6gJophf/7Dxe/7wflK8CthON/aT3dmypzEMnSymwE7dr",
+	"yNi1M9f6ds/fAl3Y+2oJ/Pj1yb+/efVy9IUSX7j/fkN4LXuSt+Dg1kEe7j24ebp3u90KuDW1jGsH4P5+",
+	"/OL5MMD5gQcgyW0BpwsmroW52v+ciHRb/ZoFNPuYU+I+xdAZahM4bdvzoC7+2r69i4se+2HvKSxs08FN",
+	"zaNr5qZXF7Dc1n5jPO2uq+uave/dAEesjgKn6DpqI96uuxmie9w6H5plYvU0X+r1f9CsAA/qDfSALHOt",
+	"5ZMFJOddqvAFyKlQMPq9juoUe66DUh0MO6F8rybo3dac97Ttvo6wU0TRNVkt1ptCOWi5vn+MRp5dkrV5",
+	"1b55eTn0+kkoJ6lAel4JeR5Ep+aQn0dToNIs690Hc3y29b9Fn0Jmo/FoH60Obpy2NUpgi1VFGI/Klh9o",
+	"HdirUKcUctt2mbLHX1kZ3F6hta+x4HH7yyeCm5XisdaNEsyspTRHuDG8hhiypxkydPVTScrcDsrKy7VB",
+	"0B7bHqFszObbY/C00e/IF6XaLNPeBpAtotOe4ZmQhJIkY7bEq1hxfHNKVX15PpMw/L1eCIXVfbCKGtMW",
+	"YrPGk6UUc0lz2zlZaRdV6Ye3GHT54fL/BwAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
