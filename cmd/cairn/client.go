@@ -76,9 +76,10 @@ func askPassword(c *console) (string, error) {
 }
 
 type benchCmd struct {
-	Write  benchWriteCmd  `cmd:"" help:"Asks a second and their latency, against appending the same commits directly."`
-	Chat   benchChatCmd   `cmd:"" help:"What the ring adds to a model's first words, and to a run with one tool call."`
-	Growth benchGrowthCmd `cmd:"" help:"An ask on a thread of 100,000 events, and a start with 1,000,000 in the log."`
+	Write   benchWriteCmd   `cmd:"" help:"Asks a second and their latency, against appending the same commits directly."`
+	Chat    benchChatCmd    `cmd:"" help:"What the ring adds to a model's first words, and to a run with one tool call."`
+	Rebuild benchRebuildCmd `cmd:"" help:"What people notice while all read models are rebuilt, by a rebuilder that is killed twice."`
+	Growth  benchGrowthCmd  `cmd:"" help:"An ask on a thread of 100,000 events, and a start with 1,000,000 in the log."`
 }
 
 type benchWriteCmd struct{}

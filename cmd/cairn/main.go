@@ -32,7 +32,7 @@ type cli struct {
 	Chat        chatCmd        `cmd:"" help:"Chat in the terminal, as a real device with a local SQLite file."`
 	Events      eventsCmd      `cmd:"" help:"Read the log."`
 	Log         logCmd         `cmd:"" help:"Move the log, and step over a record that no reader can take."`
-	Projections projectionsCmd `cmd:"" help:"Look at the read models."`
+	Projections projectionsCmd `cmd:"" help:"Look at the read models, rebuild, pause and mend them."`
 	Effects     effectsCmd     `cmd:"" help:"Look at, pause and resume the effects."`
 	Parked      parkedCmd      `cmd:"" help:"What could not be handled: look at it, try it again, or give it up."`
 	Scope       scopeCmd       `cmd:"" help:"What is held of one user."`
@@ -114,7 +114,7 @@ func ended(ctx context.Context, command string, err error) error {
 
 // endsWhenTold reports whether being told to end is how a command ends. Every other one has not done then what it was for.
 func endsWhenTold(command string) bool {
-	for _, lasting := range []string{"dev", "serve", "chat", "events tail"} {
+	for _, lasting := range []string{"dev", "serve", "chat", "events tail", "projections lag"} {
 		if command == lasting || strings.HasPrefix(command, lasting+" ") {
 			return true
 		}

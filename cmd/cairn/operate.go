@@ -30,6 +30,7 @@ func operating(ctx context.Context, config *app.Config, do func(*app.Operator) e
 type eventsCmd struct {
 	Tail   tailCmd   `cmd:"" help:"Print events as they stand in the log."`
 	Export exportCmd `cmd:"" help:"Write a range of events to a file, for analytics: JSON lines or Parquet, without sealed content."`
+	Prune  pruneCmd  `cmd:"" help:"Delete the history of threads that have been quiet for long from the read model of events. The log keeps it."`
 }
 
 type tailCmd struct {
@@ -60,43 +61,6 @@ func (t tailCmd) Run(ctx context.Context, config *app.Config, c *console) error 
 	return app.Tail(ctx, attached, t.Sealed, eventlog.Options{
 		Scope: domain.Scope(t.Scope), Stream: domain.Stream(t.Stream), Type: t.Type, Run: t.OfRun,
 		Last: t.Last, Follow: t.Follow, JSON: c.json, Out: c.out,
-	})
-}
-
-type projectionsCmd struct {
-	List projectionsListCmd `cmd:"" help:"Where each read model stands."`
-}
-
-type projectionsListCmd struct{}
-
-// Run prints them.
-func (projectionsListCmd) Run(ctx context.Context, config *app.Config, c *console) error {
-	return operating(ctx, config, func(o *app.Operator) error {
-		states, err := o.Projections(ctx)
-		if err != nil {
-			return err
-		}
-		var rows [][]any
-		for _, s := range states {
-			state := "running"
-			if s.Stopped != nil {
-				state = "stopped at event " + s.Stopped.Event + ": " + s.Stopped.Reason
-			}
-			if c.json {
-				if err := printJSON(c.out, map[string]any{
-					"projection": s.Projection, "generation": s.Generation, "live": s.Live, "partition": s.Partition, "lane": s.Lane,
-					"next_offset": s.Checkpoint.Next, "era": s.Checkpoint.Acceptance.Era, "lag": s.Lag(), "updated_at": s.UpdatedAt, "state": state,
-				}); err != nil {
-					return err
-				}
-				continue
-			}
-			rows = append(rows, []any{s.Projection, s.Generation, s.Partition, s.Checkpoint.Next, s.Lag(), s.UpdatedAt.Format(time.DateTime), state})
-		}
-		if !c.json {
-			printTable(c.out, []string{"Read model", "Generation", "Partition", "Next offset", "Lag", "Updated (UTC)", "State"}, rows)
-		}
-		return nil
 	})
 }
 

@@ -163,6 +163,7 @@ func (a *App) start(ctx context.Context) error {
 			Era: a.infra.kafka.Topics.CurrentEra(), Tracer: a.tracer, Observe: projections.Measure(a.registry),
 		})
 		a.life.start("projectors", engine.Run)
+		a.startRebuilder(Projectors(a.infra.read))
 	}
 	if err := a.startEffects(ctx); err != nil {
 		return err
@@ -227,7 +228,7 @@ func (a *App) openLog(ctx context.Context) error {
 	if err := a.infra.kafka.Ensure(ctx); err != nil {
 		return err
 	}
-	if err := a.checkProjections(ctx); err != nil {
+	if err := errors.Join(a.checkProjections(ctx), a.checkRevisions(ctx)); err != nil {
 		return err
 	}
 	a.infra.kafka.Around = a.around

@@ -62,6 +62,9 @@ type Config struct {
 	// CatchupMax bounds what a reader that was away for long makes the database read.
 	CatchupMax uint64 `help:"How many events behind a reader of an account's events may be to go on from where it is; it is told to begin anew otherwise. 0: any number." default:"0" env:"CAIRN_CATCHUP_MAX"`
 
+	RebuildRate int    `help:"Events a second by which read models are rebuilt in the background; 0: as fast as it goes." default:"20000" env:"CAIRN_REBUILD_RATE"`
+	RebuildSwap string `help:"Whether what was rebuilt in the background and verified is read by itself: auto, or manual." default:"auto" enum:"auto,manual" env:"CAIRN_REBUILD_SWAP"`
+
 	Roles []string `kong:"-"`
 	// Now is the clock; nil is the system's.
 	Now func() time.Time `kong:"-"`

@@ -27,6 +27,7 @@ func (a *App) openLevel(ctx context.Context) error {
 	}
 	a.self = work.Process{
 		ID: rand.Text(), Version: a.version, Roles: strings.Join(a.config.Roles, ","), Host: fmt.Sprintf("%s/%d", host, pid()), Level: a.schema.Level(),
+		Revisions: readRevisions(Projectors(a.infra.read)),
 	}
 	a.work = work.New(a.infra.read)
 	if err := a.work.Announce(ctx, a.self); err != nil {

@@ -1,0 +1,196 @@
+package projections
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// RebuilderConfig is RebuildConfig for a worker that looks by itself for what is to be rebuilt. Names and Progress are its own.
+// Swap is for what it begins.
+type RebuilderConfig struct {
+	RebuildConfig
+	// Every is how often it looks. Zero: 10 s.
+	Every time.Duration
+}
+
+// Rebuilder rebuilds read models whose compiled-in revision is newer than that of the generation that is read, and takes up
+// what other rebuilders left. Several may run.
+type Rebuilder struct {
+	cfg   RebuilderConfig
+	seen  map[Numbered]bool    // unfinished at the last look, with nobody at it
+	after map[string]time.Time // failed: not before
+	waits map[string]time.Duration
+}
+
+// NewRebuilder makes a worker; it does nothing before Run.
+func NewRebuilder(cfg RebuilderConfig) *Rebuilder {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	cfg.Every = cmp.Or(cfg.Every, 10*time.Second)
+	cfg.By = cmp.Or(cfg.By, "background")
+	return &Rebuilder{cfg: cfg, seen: map[Numbered]bool{}, after: map[string]time.Time{}, waits: map[string]time.Duration{}}
+}
+
+// Run looks and rebuilds until ctx ends.
+func (r *Rebuilder) Run(ctx context.Context) error {
+	tick := time.NewTicker(r.cfg.Every)
+	defer tick.Stop()
+	for {
+		if err := r.once(ctx); err != nil && ctx.Err() == nil {
+			r.cfg.Log.Warn("what is to be rebuilt is not known, or could not be rebuilt; it is tried again", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func (r *Rebuilder) once(ctx context.Context) error {
+	begin, takeUp, err := r.due(ctx)
+	if err != nil {
+		return err
+	}
+	// What was begun keeps its mode; what begins now gets ours.
+	return errors.Join(r.rebuild(ctx, takeUp, ""), r.rebuild(ctx, begin, cmp.Or(r.cfg.Swap, SwapAuto)))
+}
+
+// due are the read models to begin with, and those whose rebuild broke off.
+func (r *Rebuilder) due(ctx context.Context) (begin, takeUp []string, err error) {
+	found, err := lineages(ctx, r.cfg.Pool)
+	if err != nil {
+		return nil, nil, err
+	}
+	asked, err := askedFor(ctx, r.cfg.Pool)
+	if err != nil {
+		return nil, nil, err
+	}
+	now, unfinished := time.Now(), map[Numbered]bool{}
+	for _, name := range Names(r.cfg.Projectors) {
+		s, exists := found[name]
+		projector, _ := newestOf(r.cfg.Projectors, name)
+		if !exists || now.Before(r.after[name]) {
+			continue
+		}
+		g, has := s.next()
+		switch {
+		case has && r.mine(g, projector, asked):
+			busy, err := Rebuilding(ctx, r.cfg.Pool, name)
+			if err != nil {
+				return nil, nil, err
+			}
+			n := Numbered{name, g.Number}
+			if !busy {
+				// Not at once: who was killed may come back and go on.
+				if unfinished[n] = true; r.seen[n] {
+					takeUp = append(takeUp, name)
+				}
+			}
+		case !has && projector.Revision() > s.live.Revision && !asked.revision(name, projector.Revision()):
+			begin = append(begin, name)
+		}
+	}
+	r.seen = unfinished
+	return begin, takeUp, nil
+}
+
+// mine reports whether there is something to do for a generation that is not read yet.
+func (r *Rebuilder) mine(g Generation, projector Projector, asked asked) bool {
+	switch {
+	case g.Revision > projector.Revision():
+		return false // a newer release's
+	case g.State != Feeding:
+		return true
+	default:
+		return !differed(g) && asked[Numbered{g.Projection, g.Number}].swap == SwapAuto
+	}
+}
+
+func (r *Rebuilder) rebuild(ctx context.Context, names []string, swap SwapMode) error {
+	if len(names) == 0 {
+		return nil
+	}
+	cfg := r.cfg.RebuildConfig
+	cfg.Names, cfg.Swap = names, swap
+	last := time.Time{}
+	cfg.Progress = func(p RebuildProgress) {
+		if time.Since(last) < 5*time.Second {
+			return
+		}
+		last = time.Now()
+		r.cfg.Log.Info("rebuilding", "projections", p.Names, "phase", p.Phase, "done", p.Done, "of", p.Total, "events_per_second", int(p.Rate), "left", p.Left.Round(time.Second))
+	}
+	done, err := Rebuild(ctx, cfg)
+	var busy *Busy
+	if errors.As(err, &busy) {
+		return nil // another process's
+	}
+	for _, d := range done {
+		var notYet *NotYet
+		switch {
+		case d.Err == nil:
+			delete(r.waits, d.Projection)
+			continue
+		case errors.As(d.Err, &notYet):
+			r.cfg.Log.Info("a rebuilt read model is not read yet", "projection", d.Projection, "generation", d.Generation, "because", notYet.Err)
+			continue
+		}
+		r.later(d.Projection)
+		r.cfg.Log.Error("a read model could not be rebuilt; the one that is read goes on", "projection", d.Projection, "generation", d.Generation, "error", d.Err)
+	}
+	if err != nil {
+		for _, name := range names {
+			r.later(name)
+		}
+	}
+	return err
+}
+
+// later puts the next attempt off: twice as long each time, ten minutes at most.
+func (r *Rebuilder) later(name string) {
+	r.waits[name] = min(10*time.Minute, max(2*r.cfg.Every, 2*r.waits[name]))
+	r.after[name] = time.Now().Add(r.waits[name])
+}
+
+// asked is who asked for which generations, also for those that are no more.
+type asked map[Numbered]request
+
+type request struct {
+	revision int
+	swap     SwapMode
+	by       string
+	failedAt *time.Time
+	failure  string
+}
+
+// revision reports whether a revision was ever asked for.
+func (a asked) revision(name string, revision int) bool {
+	for n, q := range a {
+		if n.Projection == name && q.revision == revision {
+			return true
+		}
+	}
+	return false
+}
+
+func askedFor(ctx context.Context, q querier) (asked, error) {
+	rows, err := q.Query(ctx, `SELECT projection, generation, revision, swap, asked_by, failed_at, coalesce(failure, '') FROM projection_rebuilds`)
+	if err != nil {
+		return nil, noted(err)
+	}
+	found := asked{}
+	var n Numbered
+	var one request
+	_, err = pgx.ForEachRow(rows, []any{&n.Projection, &n.Generation, &one.revision, &one.swap, &one.by, &one.failedAt, &one.failure}, func() error {
+		found[n] = one
+		return nil
+	})
+	return found, noted(err)
+}
