@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/cairnhq/cairn/cmd/cairn/sampling"
 	"github.com/cairnhq/cairn/streams/tracing"
 )
 
@@ -47,11 +48,11 @@ func (a *App) openTraces(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("export traces: what this process is: %w", err)
 	}
-	base, err := baseSampler(os.Getenv("OTEL_TRACES_SAMPLER"), os.Getenv("OTEL_TRACES_SAMPLER_ARG"))
+	sampler, err := sampling.New(os.Getenv("OTEL_TRACES_SAMPLER"), os.Getenv("OTEL_TRACES_SAMPLER_ARG"))
 	if err != nil {
 		return err
 	}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithResource(about), sdktrace.WithSampler(linking{base}), sdktrace.WithBatcher(&exporting{SpanExporter: exporter, log: a.log}))
+	provider := sdktrace.NewTracerProvider(sdktrace.WithResource(about), sdktrace.WithSampler(sampler), sdktrace.WithBatcher(&exporting{SpanExporter: exporter, log: a.log}))
 	a.provider, a.tracer = provider, tracing.New(provider)
 	a.life.closing("traces", func() {
 		ctx, cancel := context.WithTimeout(context.Background(), lastSpansWithin)
