@@ -54,9 +54,10 @@ func (m *Model) Around(era int) func(ctx context.Context, partition int32, since
 			number, of int
 			streams.Around
 		}
-		// One statement, so that the rows are those of the checkpoint.
+		// One statement, so that the rows are those of the checkpoint. What was pruned counts as of an earlier era.
 		lanes, err := projections.Rows(ctx, m.db, Name, `SELECT c.lane, g.lanes, c.next_offset,
-				(SELECT CASE WHEN e.era = $3 THEN e.log_offset ELSE -1 END FROM {events} e WHERE e.scope = $4 AND e.position = $5 - 1),
+				coalesce((SELECT CASE WHEN e.era = $3 THEN e.log_offset ELSE -1 END FROM {events} e WHERE e.scope = $4 AND e.position = $5 - 1),
+					(SELECT -1 FROM event_floors f WHERE f.generation = p.generation AND f.scope = $4 AND f.stream = '' AND f.floor >= $5 - 1)),
 				(SELECT e.log_offset FROM {events} e WHERE e.scope = $4 AND e.position = $5 AND e.era = $3)
 			FROM projections p JOIN projection_generations g ON g.projection = p.name AND g.generation = p.generation
 			JOIN projection_checkpoints c ON c.projection = p.name AND c.generation = p.generation

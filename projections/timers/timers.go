@@ -40,7 +40,7 @@ func New(db *projections.DB) *Model { return &Model{db: db} }
 // read to find the few that are due.
 const quiet = `NOT EXISTS (SELECT 1 FROM timer_firings f WHERE f.scope = t.scope AND f.stream = t.stream AND f.id = t.id
 	AND f.due = t.due AND f.fired_at > cairn_now() - interval '1 minute' AND f.fired_at < cairn_now() + interval '1 minute' OFFSET 0)
-	AND t.partition IN (SELECT cairn_caught_up('` + Name + `')) AND NOT EXISTS (SELECT 1 FROM effects_switch WHERE paused)`
+	AND t.partition IN (SELECT cairn_caught_up('` + Name + `')) AND EXISTS (SELECT cairn_caught_up('` + Name + `')) AND NOT EXISTS (SELECT 1 FROM effects_switch WHERE paused)`
 
 // Due are the timers that are due by cairn_now(), the longest overdue first, at most limit. It answers
 // nothing while effects are paused, nor from a partition in which the model is not caught up.
