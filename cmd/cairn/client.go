@@ -79,6 +79,8 @@ type benchCmd struct {
 	Write   benchWriteCmd   `cmd:"" help:"Asks a second and their latency, against appending the same commits directly."`
 	Chat    benchChatCmd    `cmd:"" help:"What the ring adds to a model's first words, and to a run with one tool call."`
 	Rebuild benchRebuildCmd `cmd:"" help:"What people notice while all read models are rebuilt, by a rebuilder that is killed twice."`
+	Replay  benchReplayCmd  `cmd:"" help:"Read models filled from the log: one and all, live and in bulk, against decoding and raw COPY."`
+	Live    benchLiveCmd    `cmd:"" help:"How soon what was acknowledged is there to read, at 500 and 5,000 events a second, and the highest rate."`
 	Growth  benchGrowthCmd  `cmd:"" help:"An ask on a thread of 100,000 events, and a start with 1,000,000 in the log."`
 }
 
