@@ -50,7 +50,9 @@ func (a *App) startAdmin(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 		err := server.Close()
-		<-failed
+		if ended := <-failed; !errors.Is(ended, http.ErrServerClosed) {
+			err = errors.Join(err, ended)
+		}
 		return err
 	})
 	a.log.Info("metrics and profiles", "url", a.adminURL)
