@@ -123,12 +123,13 @@ func (benchChatCmd) Run(ctx context.Context, c *console) error {
 }
 
 type benchGrowthCmd struct {
-	Events int `help:"Events in the log." default:"1000000"`
+	Events int `help:"Events in the log; -1: only reads are measured." default:"1000000"`
+	Reads  int `help:"Events in the database in which the tail of a thread, the runs of an agent and a catch-up are read, beside one with 10,000." default:"1000000"`
 }
 
 // Run measures.
 func (b benchGrowthCmd) Run(ctx context.Context, c *console) error {
-	report, err := bench.Growth(ctx, bench.GrowthOptions{Events: b.Events, Progress: c.err})
+	report, err := bench.Growth(ctx, bench.GrowthOptions{Events: b.Events, Reads: b.Reads, Progress: c.err})
 	if err != nil {
 		return err
 	}

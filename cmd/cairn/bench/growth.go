@@ -20,8 +20,9 @@ import (
 // GrowthOptions bound a benchmark of growth. Zeros have the default that stands beside them.
 type GrowthOptions struct {
 	Dir      string        // scratch; a temporary directory, removed afterwards
-	Events   int           // in the log at the end: 1,000,000
+	Events   int           // in the log at the end: 1,000,000; -1: there is no log, and only reads are measured
 	Long     int           // of them in one thread: 100,000
+	Reads    int           // events in the larger of the two databases whose reads are compared: as many as Events
 	Rounds   int           // 5
 	Fill     time.Duration // how long filling may take; what is there then is what is measured: 4 minutes
 	Watch    time.Duration // how long catching up is watched at least: 5 s
@@ -30,9 +31,11 @@ type GrowthOptions struct {
 
 // Growth measures that what Cairn does costs the same when there is much of it: an ask on a thread of 100,000 events against
 // one on a thread of 10, and a start with 1,000,000 events in the log, with and without the states that the writer stored.
+// First it compares what people read in a database of 10,000 events with the same in one of many.
 // Everything in the log went through the writer. Writes are not synced: what is measured is not the disk.
 func Growth(ctx context.Context, o GrowthOptions) (report Report, err error) {
 	o.Events, o.Long, o.Rounds = cmp.Or(o.Events, 1_000_000), cmp.Or(o.Long, 100_000), cmp.Or(o.Rounds, 5)
+	o.Reads = cmp.Or(o.Reads, o.Events)
 	o.Fill, o.Watch = cmp.Or(o.Fill, 4*time.Minute), cmp.Or(o.Watch, 5*time.Second)
 	if o.Progress == nil {
 		o.Progress = io.Discard
@@ -44,7 +47,11 @@ func Growth(ctx context.Context, o GrowthOptions) (report Report, err error) {
 		defer func() { err = errors.Join(err, os.RemoveAll(o.Dir)) }()
 	}
 	g := &growth{GrowthOptions: o}
-	for _, step := range []func(context.Context) error{g.fillLog, g.restarts, g.catchUp, g.withoutStates} {
+	if o.Events < 0 { // reads alone
+		err := g.reads(ctx)
+		return Report{Bench: "growth", Machine: ThisMachine(), Figures: g.figures}, err
+	}
+	for _, step := range []func(context.Context) error{g.reads, g.fillLog, g.restarts, g.catchUp, g.withoutStates} {
 		if err := step(ctx); err != nil {
 			return Report{}, err
 		}
