@@ -158,7 +158,7 @@ func (a *App) start(ctx context.Context) error {
 	if a.config.has(RoleProjector) {
 		engine := projections.NewEngine(projections.EngineConfig{
 			Pool: a.infra.read, Tailer: a.tailer, Schema: a.schema, Log: a.log, Projectors: Projectors(a.infra.read),
-			Era: a.infra.kafka.Topics.CurrentEra(), Tracer: a.tracer, Observe: projections.Measure(a.registry),
+			Era: a.infra.kafka.Topics.CurrentEra(), Lanes: a.config.Lanes, Tracer: a.tracer, Observe: projections.Measure(a.registry),
 		})
 		a.life.start("projectors", engine.Run)
 		a.startRebuilder(Projectors(a.infra.read))

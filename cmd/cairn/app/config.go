@@ -51,6 +51,9 @@ type Config struct {
 	// MinFree is how much disk space commands need.
 	MinFree uint64 `help:"Refuse commands when the data directory's disk has fewer free bytes." default:"1073741824" env:"CAIRN_MIN_FREE"`
 
+	// Lanes is in how many lanes projectors apply a partition.
+	Lanes int `help:"Lanes in which read models are fed from each partition. 0: 2 where the log has one partition, else 1. A change takes effect when no other process feeds them." env:"CAIRN_LANES"`
+
 	// CommandRate bounds what one user may send, over HTTP and over sockets each.
 	CommandRate  float64 `help:"Requests a second that one user may send." default:"20" env:"CAIRN_COMMAND_RATE"`
 	CommandBurst int     `help:"Requests that one user may send at once." default:"40" env:"CAIRN_COMMAND_BURST"`
@@ -114,6 +117,9 @@ func (c Config) Check() error {
 	}
 	if c.Era < 1 {
 		errs = append(errs, errors.New("CAIRN_ERA must be 1 or more"))
+	}
+	if c.Lanes < 0 || c.Lanes > 64 {
+		errs = append(errs, errors.New("CAIRN_LANES must be from 0 to 64"))
 	}
 	if err := CheckPrefix(c.TopicPrefix); err != nil {
 		errs = append(errs, fmt.Errorf("CAIRN_TOPIC_PREFIX: %w", err))
