@@ -26,16 +26,15 @@ func fit(schema *openapi3.Schema, value any, at string) []wrong {
 }
 
 func faultsOf(err error, at string) []wrong {
-	var many openapi3.MultiError
-	var one *openapi3.SchemaError
-	switch {
-	case err == nil:
+	// By type, not with errors.As: it would take the first of many.
+	switch e := err.(type) {
+	case nil:
 		return nil
-	case errors.As(err, &one):
-		return faults(one, at)
-	case errors.As(err, &many):
+	case *openapi3.SchemaError:
+		return faults(e, at)
+	case openapi3.MultiError:
 		var all []wrong
-		for _, err := range many {
+		for _, err := range e {
 			all = append(all, faultsOf(err, at)...)
 		}
 		return all

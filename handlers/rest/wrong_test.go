@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -111,6 +112,23 @@ func TestWrongInput(t *testing.T) {
 		}
 	}
 
+	t.Run("all faults are told at once, and nothing that was sent", func(t *testing.T) {
+		got := ann.post("/api/v1/chat", `{"message":"","on_busy":"secretly","timezone":"secret/zone","conversation_history":[{"role":"secret","content":7},{"role":"user"}],
+			"session_id":"","a/b~c":"secret"}`, header{"Idempotency-Key", strings.Repeat("k", 201)}).problem(422, "invalid")
+		var at []string
+		for _, fault := range got.list("errors") {
+			at = append(at, fault["pointer"].(string))
+		}
+		want := []string{"Idempotency-Key", "/a~1b~0c", "/conversation_history/0/content", "/conversation_history/0/role", "/conversation_history/1/content",
+			"/message", "/on_busy", "/session_id", "/timezone"}
+		if !slices.Equal(at, want) || strings.Contains(string(got.raw), "secret") {
+			t.Errorf("faults at %v, want %v: %s", at, want, got.raw)
+		}
+		got = ann.get("/api/v1/threads/x/timeline?limit=-1&steps=secret&direction=secret&secret_x=1").problem(422, "invalid")
+		if len(got.list("errors")) != 4 || strings.Contains(strings.ReplaceAll(string(got.raw), "secret_x", ""), "secret") {
+			t.Errorf("faults %s", got.raw)
+		}
+	})
 	t.Run("media types and keys", func(*testing.T) {
 		ann.post("/api/v1/threads", `{}`, header{"Content-Type", "text/plain"}).problem(415, "unsupported_media_type")
 		ann.post("/api/v1/threads", `{}`, header{"Content-Type", "application/json; charset=latin1"}).problem(415, "unsupported_media_type")
