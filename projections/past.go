@@ -15,6 +15,8 @@ import (
 type Past struct {
 	schema *codec.Schema
 	models []pastModel
+	kinds  map[string]bool // of streams at which a model looks
+	all    bool
 	rows   *bulk
 }
 
@@ -27,6 +29,7 @@ type pastModel struct {
 func NewPast(ctx context.Context, db *DB, schema *codec.Schema, models ...Projector) (*Past, error) {
 	// fresh: there are no rows elsewhere, so that nothing is ever read.
 	p := &Past{schema: schema, rows: newBulk(nil, nil, true)}
+	p.kinds, p.all = kindsOf(models)
 	for _, m := range models {
 		filler, ok := m.(Filler)
 		if !ok {
@@ -55,7 +58,7 @@ func NewPast(ctx context.Context, db *DB, schema *codec.Schema, models ...Projec
 
 // Apply folds the next events, in their order.
 func (p *Past) Apply(ctx context.Context, events []streams.Recorded) error {
-	batch := newBatch(p.schema, &piece{commits: []streams.Commit{{Events: events}}})
+	batch := newBatch(p.schema, decode(p.schema, streams.Batch{Commits: []streams.Commit{{Events: events}}}, p.kinds, p.all))
 	for _, m := range p.models {
 		mine := batch.For(Generation{Projection: m.Name(), Revision: m.Revision()})
 		mine.skips, mine.bulk = m.skips, p.rows
