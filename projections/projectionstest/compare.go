@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/streamstest/history"
 )
 
@@ -45,15 +46,23 @@ func Compare(live, fold *Dump, except ...string) []history.Fault {
 func Places(d *Dump, log *history.Log) []history.Fault {
 	var faults []history.Fault
 	for _, model := range slices.Sorted(maps.Keys(d.Places)) {
-		for partition, at := range d.Places[model] {
-			switch want := log.At(partition, at.Next); {
-			case at.Next > log.Ends[partition]:
-				faults = append(faults, history.Fault{Law: history.ReadModels, Detail: fmt.Sprintf("%s stands at %d of partition %d, and the log ends at %d",
-					model, at.Next, partition, log.Ends[partition])})
-			case want != at.Acceptance:
-				faults = append(faults, history.Fault{Law: history.ReadModels, Detail: fmt.Sprintf("%s remembers %+v at offset %d of partition %d, and the log says %+v",
-					model, at.Acceptance, at.Next, partition, want)})
-			}
+		for partition, lanes := range d.Places[model] {
+			faults = append(faults, placesOf(model, partition, lanes, log)...)
+		}
+	}
+	return faults
+}
+
+func placesOf(model string, partition int32, lanes []streams.Checkpoint, log *history.Log) []history.Fault {
+	var faults []history.Fault
+	for _, at := range lanes {
+		switch want := log.At(partition, at.Next); {
+		case at.Next > log.Ends[partition]:
+			faults = append(faults, history.Fault{Law: history.ReadModels, Detail: fmt.Sprintf("%s stands at %d of partition %d, and the log ends at %d",
+				model, at.Next, partition, log.Ends[partition])})
+		case want != at.Acceptance:
+			faults = append(faults, history.Fault{Law: history.ReadModels, Detail: fmt.Sprintf("%s remembers %+v at offset %d of partition %d, and the log says %+v",
+				model, at.Acceptance, at.Next, partition, want)})
 		}
 	}
 	return faults

@@ -14,8 +14,8 @@ import (
 
 // Dump is the whole content of all read models at one moment.
 type Dump struct {
-	// Places is where each model stood, by partition.
-	Places map[string]map[int32]streams.Checkpoint
+	// Places is where each model stood, by partition, in each of its lanes.
+	Places map[string]map[int32][]streams.Checkpoint
 	// Stopped are the models that have stopped, and why.
 	Stopped []string
 	// Rows are those of each table by its primary key.
@@ -37,7 +37,7 @@ func Take(ctx context.Context, pool *pgxpool.Pool) (*Dump, error) {
 
 // TakeIn dumps what a transaction sees.
 func TakeIn(ctx context.Context, tx pgx.Tx) (*Dump, error) {
-	d := &Dump{Places: map[string]map[int32]streams.Checkpoint{}, Rows: map[string]map[string]Row{}}
+	d := &Dump{Places: map[string]map[int32][]streams.Checkpoint{}, Rows: map[string]map[string]Row{}}
 	if err := d.places(ctx, tx); err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (d *Dump) places(ctx context.Context, tx pgx.Tx) error {
 	found, err := tx.Query(ctx, `SELECT c.projection, c.partition, c.next_offset, c.era, c.lead, c.writer, c.closed, c.after_era, c.command_offset,
 			coalesce(c.stopped_reason, '')
 		  FROM projection_checkpoints c JOIN projections p ON p.name = c.projection AND p.generation = c.generation
-		 WHERE c.lane = 0`)
+		 ORDER BY c.projection, c.partition, c.lane`)
 	if err != nil {
 		return fmt.Errorf("dump: checkpoints: %w", err)
 	}
@@ -69,9 +69,9 @@ func (d *Dump) places(ctx context.Context, tx pgx.Tx) error {
 	a := &at.Acceptance
 	_, err = pgx.ForEachRow(found, []any{&model, &partition, &at.Next, &a.Era, &a.Lead, &a.Writer, &a.Closed, &a.After.Era, &a.After.Offset, &stopped}, func() error {
 		if d.Places[model] == nil {
-			d.Places[model] = map[int32]streams.Checkpoint{}
+			d.Places[model] = map[int32][]streams.Checkpoint{}
 		}
-		d.Places[model][partition] = at
+		d.Places[model][partition] = append(d.Places[model][partition], at)
 		if stopped != "" {
 			d.Stopped = append(d.Stopped, fmt.Sprintf("%s in partition %d: %s", model, partition, stopped))
 		}

@@ -26,19 +26,21 @@ func Fold(ctx context.Context, fresh *pgxpool.Pool, log streams.Tailer, schema *
 	for partition := range log.Partitions() {
 		end := int64(0)
 		for _, p := range at.Places {
-			end = max(end, p[partition].Next)
+			for _, lane := range p[partition] {
+				end = max(end, lane.Next)
+			}
 		}
 		commits, err := read(ctx, log, partition, end)
 		if err != nil {
 			return nil, err
 		}
 		for _, m := range Models(fresh) {
-			stood := at.Places[m.Projector.Name()][partition].Next
+			had := upToLanes(commits, at.Places[m.Projector.Name()][partition])
 			g, err := projections.LiveGeneration(ctx, fresh, m.Projector.Name())
 			if err != nil {
 				return nil, fmt.Errorf("fold: %w", err)
 			}
-			if err := apply(ctx, fresh, schema, g, m.Projector, partition, upTo(commits, stood)); err != nil {
+			if err := apply(ctx, fresh, schema, g, m.Projector, partition, had); err != nil {
 				return nil, err
 			}
 		}
@@ -81,6 +83,17 @@ func upTo(commits []streams.Commit, end int64) []streams.Commit {
 		}
 	}
 	return commits
+}
+
+// upToLanes are the commits that lanes had, each those of its scopes below its place.
+func upToLanes(commits []streams.Commit, lanes []streams.Checkpoint) []streams.Commit {
+	var had []streams.Commit
+	for _, c := range commits {
+		if len(lanes) > 0 && c.Place.Offset < lanes[projections.LaneOf(c.Scope, len(lanes))].Next {
+			had = append(had, c)
+		}
+	}
+	return had
 }
 
 // piece is how many commits are applied in one transaction. Another number than the engine's, on purpose.

@@ -186,11 +186,11 @@ func TestATableThatIsNotTheFoldIsFound(t *testing.T) {
 // What a model remembers beside its place is what the log says there.
 func TestACheckpointBesideTheLogIsFound(t *testing.T) {
 	log := history.NewLog(1)
-	d := &projectionstest.Dump{Places: map[string]map[int32]streams.Checkpoint{"runs": {0: {Next: 1}}}}
+	d := &projectionstest.Dump{Places: map[string]map[int32][]streams.Checkpoint{"runs": {0: {{Next: 1}}}}}
 	if faults := projectionstest.Places(d, log); len(faults) != 1 {
 		t.Error("ahead of the log:", faults)
 	}
-	d.Places["runs"][0] = streams.Checkpoint{}
+	d.Places["runs"][0] = []streams.Checkpoint{{}}
 	if faults := projectionstest.Places(d, log); len(faults) != 1 {
 		t.Error("another acceptance:", faults)
 	}
