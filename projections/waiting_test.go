@@ -142,7 +142,7 @@ func TestAWaiterFollowsASwap(t *testing.T) {
 			if _, err := tx.Exec(t.Context(), `UPDATE projection_checkpoints SET next_offset = $3 WHERE projection = $1 AND generation = $2`, m.name, generation, next); err != nil {
 				return err
 			}
-			_, err := tx.Exec(t.Context(), `SELECT pg_notify('cairn_projections', $1)`, fmt.Sprintf(`{"p":0,"n":%d,"e":1,"m":["%s %d"]}`, next, m.name, generation))
+			_, err := tx.Exec(t.Context(), `SELECT pg_notify('cairn_projections', $1)`, fmt.Sprintf(`{"p":0,"n":%d,"e":1,"m":["%s %d"],"t":["tally"]}`, next, m.name, generation))
 			return err
 		}); err != nil {
 			t.Fatal(err)
@@ -169,14 +169,13 @@ func TestAWaiterFollowsASwap(t *testing.T) {
 	if _, err := projections.Swap(t.Context(), pool, m.name, projections.SwapOptions{Unverified: true}); err != nil {
 		t.Fatal(err)
 	}
+	heard := w.Changed(m.name)
 	move(1, 10)
+	awake(t, heard)
 	var behind *projections.Behind
-	eventually(t, func() error { // the notice of the swap may take a moment
-		if err := w.Wait(t.Context(), at(7), m.name); !errors.As(err, &behind) || behind.Next != 3 {
-			return fmt.Errorf("waiting answered %v, wanted *Behind at 3", err)
-		}
-		return nil
-	})
+	if err := w.Wait(t.Context(), at(7), m.name); !errors.As(err, &behind) || behind.Next != 3 {
+		t.Fatalf("waiting answered %v, wanted *Behind at 3", err)
+	}
 	move(2, 8)
 	eventually(t, func() error { return w.Wait(t.Context(), at(7), m.name) })
 }
