@@ -273,7 +273,9 @@ func (a *App) checkProjections(ctx context.Context) error {
 		if byModel[s.Projection] == nil {
 			byModel[s.Projection] = map[int32]streams.Checkpoint{}
 		}
-		byModel[s.Projection][s.Partition] = s.Checkpoint
+		if s.Checkpoint.Next >= byModel[s.Projection][s.Partition].Next { // of its generations and lanes the furthest
+			byModel[s.Projection][s.Partition] = s.Checkpoint
+		}
 	}
 	var faults []error
 	for model, stored := range byModel {
