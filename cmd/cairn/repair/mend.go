@@ -59,7 +59,7 @@ func (r *Repairer) mend(ctx context.Context, f Findings) (Mended, error) {
 func (r *Repairer) empty(ctx context.Context) (tables []string, err error) {
 	err = pgx.BeginFunc(ctx, r.conn, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `SELECT relname::text FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')
-			AND relname NOT IN ('cairn_migrations', 'projections', 'effects_switch') ORDER BY relname`)
+			AND relname NOT IN ('cairn_migrations', 'projections', 'projection_generations', 'projection_skips', 'effects_switch') ORDER BY relname`)
 		if err != nil {
 			return err
 		}

@@ -229,7 +229,8 @@ func (r *Repairer) stored(ctx context.Context) (map[int32][]checkpoint, error) {
 	rows, err := r.conn.Query(ctx, `
 		SELECT 'the writer', partition, next_offset, era, lead, writer, closed, after_era, command_offset FROM writer_checkpoints
 		UNION ALL
-		SELECT 'the read model ' || projection, partition, next_offset, era, lead, writer, closed, after_era, command_offset FROM projection_checkpoints
+		SELECT * FROM (SELECT DISTINCT ON (projection, partition) 'the read model ' || projection, partition, next_offset, era, lead, writer, closed, after_era, command_offset
+			FROM projection_checkpoints ORDER BY projection, partition, next_offset DESC) furthest -- of its lanes and generations
 		ORDER BY 1, 2`)
 	if err != nil {
 		return nil, err
