@@ -2,6 +2,7 @@ package projections
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -66,12 +67,8 @@ func (w *Waiter) ask(ctx context.Context, p streams.Position, models []string) e
 
 // sooner reports whether the first verdict needs no waiting, so that the second can't tell more.
 func sooner(first, second error) bool {
-	if first == nil {
-		return false
-	}
-	_, waits := first.(*Behind)
-	_, same := second.(*Behind)
-	return !waits || same
+	var behind *Behind
+	return first != nil && (!errors.As(first, &behind) || errors.As(second, &behind))
 }
 
 // judge says whether a model has a position.
