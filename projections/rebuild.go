@@ -47,6 +47,9 @@ type RebuildConfig struct {
 	// Progress is told how far it is; never from two goroutines at once. nil: nobody.
 	Progress func(RebuildProgress)
 	Log      *slog.Logger
+
+	// onlyNewer leaves those alone whose newest revision is read.
+	onlyNewer bool
 }
 
 // RebuildProgress is how far a rebuild is.

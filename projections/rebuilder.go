@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -59,7 +60,11 @@ func (r *Rebuilder) once(ctx context.Context) error {
 		return err
 	}
 	// What was begun keeps its mode; what begins now gets ours.
-	return errors.Join(r.rebuild(ctx, takeUp, ""), r.rebuild(ctx, begin, cmp.Or(r.cfg.Swap, SwapAuto)))
+	newer := r.cfg.RebuildConfig
+	newer.Names, newer.Swap, newer.onlyNewer = begin, cmp.Or(r.cfg.Swap, SwapAuto), true
+	left := r.cfg.RebuildConfig
+	left.Names, left.Swap = takeUp, ""
+	return errors.Join(r.rebuild(ctx, left), r.rebuild(ctx, newer))
 }
 
 // due are the read models to begin with, and those whose rebuild broke off.
@@ -69,6 +74,10 @@ func (r *Rebuilder) due(ctx context.Context) (begin, takeUp []string, err error)
 		return nil, nil, err
 	}
 	asked, err := askedFor(ctx, r.cfg.Pool)
+	if err != nil {
+		return nil, nil, err
+	}
+	fed, err := everFed(ctx, r.cfg.Pool)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -93,12 +102,29 @@ func (r *Rebuilder) due(ctx context.Context) (begin, takeUp []string, err error)
 					takeUp = append(takeUp, name)
 				}
 			}
-		case !has && projector.Revision() > s.live.Revision && !asked.revision(name, projector.Revision()):
+		case !has && fed[name] && projector.Revision() > s.live.Revision && !asked.revision(name, projector.Revision()):
 			begin = append(begin, name)
 		}
 	}
 	r.seen = unfinished
 	return begin, takeUp, nil
+}
+
+// everFed are the read models that have places in the log. Any other is empty, and Ensure replaces it.
+func everFed(ctx context.Context, q querier) (map[string]bool, error) {
+	rows, err := q.Query(ctx, `SELECT DISTINCT projection FROM projection_checkpoints`)
+	if err != nil {
+		return nil, fmt.Errorf("projections: %w", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("projections: %w", err)
+	}
+	fed := map[string]bool{}
+	for _, name := range names {
+		fed[name] = true
+	}
+	return fed, nil
 }
 
 // mine reports whether there is something to do for a generation that is not read yet.
@@ -113,12 +139,10 @@ func (r *Rebuilder) mine(g Generation, projector Projector, asked asked) bool {
 	}
 }
 
-func (r *Rebuilder) rebuild(ctx context.Context, names []string, swap SwapMode) error {
-	if len(names) == 0 {
+func (r *Rebuilder) rebuild(ctx context.Context, cfg RebuildConfig) error {
+	if len(cfg.Names) == 0 {
 		return nil
 	}
-	cfg := r.cfg.RebuildConfig
-	cfg.Names, cfg.Swap = names, swap
 	last := time.Time{}
 	cfg.Progress = func(p RebuildProgress) {
 		if time.Since(last) < 5*time.Second {
@@ -146,7 +170,7 @@ func (r *Rebuilder) rebuild(ctx context.Context, names []string, swap SwapMode) 
 		r.cfg.Log.Error("a read model could not be rebuilt; the one that is read goes on", "projection", d.Projection, "generation", d.Generation, "error", d.Err)
 	}
 	if err != nil {
-		for _, name := range names {
+		for _, name := range cfg.Names {
 			r.later(name)
 		}
 	}

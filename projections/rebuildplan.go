@@ -62,6 +62,9 @@ func (r *rebuild) plan(ctx context.Context) error {
 		if !exists || !compiled {
 			return fmt.Errorf("projections: there is no read model %q: there are %v", name, Names(r.Projectors))
 		}
+		if r.onlyNewer && s.live.Revision >= projector.Revision() {
+			continue
+		}
 		t := &task{projector: projector, live: s.live.Number, swap: cmp.Or(r.Swap, SwapAuto)}
 		r.tasks = append(r.tasks, t)
 		g, unfinished := s.next()
@@ -85,9 +88,12 @@ func (r *rebuild) plan(ctx context.Context) error {
 		}
 		t.generation, t.takenUp = g, true
 		if r.Swap == "" {
-			if t.swap, err = swapMode(ctx, r.Pool, g); err != nil {
-				return err
-			}
+			t.swap, err = swapMode(ctx, r.Pool, g)
+		} else {
+			err = noteBegun(ctx, r.Pool, g, r.Swap, r.By) // who takes it up after us does what we were told
+		}
+		if err != nil {
+			return err
 		}
 		r.Log.Info("a rebuild goes on", "projection", name, "generation", g.Number, "state", g.State)
 	}

@@ -36,7 +36,7 @@ func (r projectionsRebuildCmd) Run(ctx context.Context, config *app.Config, c *c
 	return operating(ctx, config, func(o *app.Operator) error {
 		show := newRebuildProgress(c)
 		options := app.RebuildOptions{
-			Names: r.Names, MaxRate: r.MaxRate, Memory: r.Memory << 20, By: operatorName(), Progress: show.note, Log: app.NewLog(*config, c.err),
+			Names: r.Names, Swap: projections.SwapAuto, MaxRate: r.MaxRate, Memory: r.Memory << 20, By: operatorName(), Progress: show.note, Log: app.NewLog(*config, c.err),
 		}
 		if r.NoSwap {
 			options.Swap = projections.SwapManual

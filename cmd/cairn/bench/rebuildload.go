@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,13 +87,13 @@ func (l *load) faults() (made, mixed, failed int, first error) {
 	for _, err := range l.failures {
 		var wrong *wrongAnswer
 		if errors.As(err, &wrong) {
-			mixed++
-		} else {
-			failed++
+			if mixed++; mixed == 1 { // that says more than what failed
+				first = err
+			}
+			continue
 		}
-	}
-	if len(l.failures) > 0 {
-		first = l.failures[0]
+		failed++
+		first = cmp.Or(first, err)
 	}
 	return l.made, mixed, failed, first
 }

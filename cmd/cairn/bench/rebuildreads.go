@@ -30,18 +30,34 @@ func (c *crowd) read(ctx context.Context) error {
 	case kind < 90:
 		return c.readPast(ctx, p, p.pastRun())
 	case kind < 95:
-		return c.readPast(ctx, p, "/api/v1/events?limit=50&after="+strconv.Itoa(100*rand.IntN(100)))
+		return c.readPast(ctx, p, p.pastEvents())
 	default:
 		return c.readEffects(ctx, p)
 	}
 }
 
-// past is a place in what never changes: among few, so that most are asked for more than once.
+// pastTimeline is a place in what never changes: among few, so that most are asked for more than once.
 func (p *person) pastTimeline() string {
 	p.mu.Lock()
-	t := p.threads[rand.IntN(min(10, len(p.threads)))]
-	p.mu.Unlock()
-	return fmt.Sprintf("/api/v1/threads/%s/timeline?direction=after&limit=50&seq=%d", t.id, 50*rand.IntN(max(1, int(t.past/50)-1)))
+	defer p.mu.Unlock()
+	const page = 50
+	t := p.threads[0]
+	for range 10 { // a long one: on a short one's page new entries show
+		if t = p.threads[rand.IntN(min(10, len(p.threads)))]; t.past >= 2*page {
+			return fmt.Sprintf("/api/v1/threads/%s/timeline?direction=after&limit=%d&seq=%d", t.id, page, page*rand.IntN(int(t.past/page)-1))
+		}
+	}
+	return "/api/v1/runs/" + p.runs[0]
+}
+
+func (p *person) pastEvents() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all uint64
+	for _, t := range p.threads {
+		all += t.past
+	}
+	return "/api/v1/events?limit=50&after=" + strconv.Itoa(50*rand.IntN(max(1, min(100, int(all/50)-1))))
 }
 
 func (p *person) pastRun() string {
