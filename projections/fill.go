@@ -176,6 +176,10 @@ func (f *fill) index(ctx context.Context) error {
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for _, t := range f.Targets {
 		group.Go(func() error {
+			if _, err := f.Pool.Exec(ctx, `UPDATE projection_generations SET state = 'indexing' WHERE projection = $1 AND generation = $2 AND state = 'filling'`,
+				t.Generation.Projection, t.Generation.Number); err != nil {
+				return fmt.Errorf("projections: fill %s: %w", t.Generation, err)
+			}
 			if a, ok := t.Projector.(Auditor); ok {
 				if err := a.Audit(ctx, f.Pool, t.Generation); err != nil {
 					return fmt.Errorf("projections: fill %s: %w", t.Generation, err)
