@@ -7,7 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/projections"
+	"github.com/cairnhq/cairn/streams"
 )
 
 // Project runs an engine on the log until the test ends.
@@ -30,14 +32,17 @@ func Wait(t testing.TB, pool *pgxpool.Pool, log *Log, models ...string) {
 	t.Helper()
 	w := projections.NewWaiter(pool, projections.WithPatience(30*time.Second))
 	for partition := range log.Partitions() {
-		commits := log.Commits(partition)
-		if len(commits) == 0 {
-			continue
+		// A scope's position says nothing about the other lanes: of each the last is waited for.
+		last := map[domain.Scope]streams.Position{}
+		for _, c := range log.Commits(partition) {
+			p := PositionOf(c)
+			p.Position = max(p.Position, 1)
+			last[c.Scope] = p
 		}
-		p := PositionOf(commits[len(commits)-1])
-		p.Position = max(p.Position, 1)
-		if err := w.Wait(t.Context(), p, models...); err != nil {
-			t.Fatal(err)
+		for _, p := range last {
+			if err := w.Wait(t.Context(), p, models...); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }
