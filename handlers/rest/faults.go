@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/mail"
 	"slices"
 	"strconv"
@@ -17,47 +18,110 @@ import (
 // saying is what the document says of a value whose pattern or format is wrong.
 const saying = "x-says"
 
-// fit names everything in a value that is not what a schema says. The words are ours: the validator's own
-// would show the schema and what was sent.
+// mostFaults is how many faults a problem tells. What has more was not written by hand, and whoever sends it must not
+// get back, nor make the server hold, many times what they sent.
+const mostFaults = 100
+
+// fit names what in a value is not as a schema says, all of it up to mostFaults. The words are ours: the
+// validator's own would show the schema and what was sent.
 func fit(schema *openapi3.Schema, value any, at string) []wrong {
-	return faultsOf(schema.VisitJSON(value, openapi3.MultiErrors(), openapi3.VisitAsRequest(),
+	formats := []openapi3.SchemaValidationOption{
+		openapi3.VisitAsRequest(),
 		openapi3.WithStringFormatValidator("email", openapi3.NewCallbackValidator(email)),
-		openapi3.WithStringFormatValidator("timezone", openapi3.NewCallbackValidator(timezone))), at)
+		openapi3.WithStringFormatValidator("timezone", openapi3.NewCallbackValidator(timezone)),
+	}
+	// The first look stops at the first fault: the validator keeps kilobytes for each that it finds.
+	first := schema.VisitJSON(value, formats...)
+	if first == nil {
+		return nil
+	}
+	f := faults{at: at}
+	f.collect(schema.VisitJSON(part(schema, value), append(formats, openapi3.MultiErrors())...))
+	if len(f.found) == 0 { // it lies behind the part
+		f.collect(first)
+	}
+	return f.found
 }
 
-func faultsOf(err error, at string) []wrong {
+// part is as much of a value as can hold mostFaults faults: of a list its first elements, of an object what the
+// schema names and some of what it does not.
+func part(schema *openapi3.Schema, value any) any {
+	switch v := value.(type) {
+	case []any:
+		if schema.Items == nil {
+			return v
+		}
+		few := make([]any, min(len(v), mostFaults))
+		for i := range few {
+			few[i] = part(schema.Items.Value, v[i])
+		}
+		return few
+	case map[string]any:
+		few, unknown := map[string]any{}, 0
+		for name, one := range v {
+			if known, ok := schema.Properties[name]; ok {
+				few[name] = part(known.Value, one)
+			} else if unknown < mostFaults {
+				few[name] = one
+				unknown++
+			}
+		}
+		return few
+	}
+	return value
+}
+
+// faults are what a validator found, in our words.
+type faults struct {
+	at      string          // where the value is
+	found   []wrong         // mostFaults at most
+	objects map[string]bool // whose unknown fields are named
+}
+
+func (f *faults) collect(err error) {
 	// By type, not with errors.As: it would take the first of many.
 	switch e := err.(type) {
 	case nil:
-		return nil
 	case *openapi3.SchemaError:
-		return faults(e, at)
+		f.one(e)
 	case openapi3.MultiError:
-		var all []wrong
 		for _, err := range e {
-			all = append(all, faultsOf(err, at)...)
+			f.collect(err)
 		}
-		return all
+	default:
+		f.add(f.at, "is not allowed")
 	}
-	return []wrong{{Pointer: at, Detail: "is not allowed"}}
 }
 
-func faults(e *openapi3.SchemaError, at string) []wrong {
+func (f *faults) add(pointer, detail string) {
+	if len(f.found) < mostFaults {
+		f.found = append(f.found, wrong{Pointer: pointer, Detail: detail})
+	}
+}
+
+func (f *faults) one(e *openapi3.SchemaError) {
+	at := f.at
 	for _, key := range e.JSONPointer() {
 		at += "/" + escape(key)
 	}
 	object, is := e.Value.(map[string]any)
 	if e.SchemaField != "properties" || !is {
-		return []wrong{{Pointer: at, Detail: says(e)}}
+		f.add(at, says(e))
+		return
 	}
-	// The validator names the object, not the field in it that there should not be.
-	var all []wrong
-	for name := range object {
+	// The validator names the object, once for each field in it that there should not be, and never the field.
+	if f.objects[at] {
+		return
+	}
+	if f.objects == nil {
+		f.objects = map[string]bool{}
+	}
+	f.objects[at] = true
+	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if _, known := e.Schema.Properties[name]; !known {
-			all = append(all, wrong{Pointer: at + "/" + escape(name), Detail: "unknown field"})
+			f.add(at+"/"+escape(name), "unknown field")
 		}
 	}
-	return all
 }
 
 func escape(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
@@ -136,7 +200,7 @@ func named(value any) string {
 	return "an object"
 }
 
-// nuls are the texts with NUL characters, which Postgres can't store.
+// nuls are the texts with NUL characters, which Postgres can't store: mostFaults of them at most.
 func nuls(value any, at string) []wrong {
 	switch v := value.(type) {
 	case string:
@@ -145,24 +209,27 @@ func nuls(value any, at string) []wrong {
 		}
 	case []any:
 		var all []wrong
-		for i, one := range v {
-			all = append(all, nuls(one, at+"/"+strconv.Itoa(i))...)
+		for i := 0; i < len(v) && len(all) < mostFaults; i++ {
+			all = append(all, nuls(v[i], at+"/"+strconv.Itoa(i))...)
 		}
 		return all
 	case map[string]any:
 		var all []wrong
 		for name, one := range v {
-			all = append(all, nuls(one, at+"/"+escape(name))...)
+			if len(all) < mostFaults {
+				all = append(all, nuls(one, at+"/"+escape(name))...)
+			}
 		}
 		return all
 	}
 	return nil
 }
 
-// sorted are faults by where they are, each once.
+// sorted are faults by where they are, one at each place, and mostFaults at most.
 func sorted(all []wrong) []wrong {
 	slices.SortStableFunc(all, func(a, b wrong) int { return cmp.Compare(a.Pointer, b.Pointer) })
-	return slices.CompactFunc(all, func(a, b wrong) bool { return a.Pointer == b.Pointer })
+	all = slices.CompactFunc(all, func(a, b wrong) bool { return a.Pointer == b.Pointer })
+	return all[:min(len(all), mostFaults)]
 }
 
 // The formats of the document that are more than words.

@@ -1,6 +1,7 @@
 package rest_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -94,6 +95,9 @@ func TestWrongInput(t *testing.T) {
 		{"POST", "/api/v1/sessions", `{"email":"ann@example.com","password":"wrong password"}`, 401, "bad_credentials", ""},
 		{"POST", "/api/v1/sessions", `{"email":"nobody@example.com","password":"wrong password"}`, 401, "bad_credentials", ""},
 		{"POST", "/api/v1/sessions", `{"email":"","password":""}`, 401, "bad_credentials", ""},
+		{"POST", "/api/v1/sessions", `{}`, 422, "invalid", "/email: is missing"},
+		{"POST", "/api/v1/sessions", `{"email":"ann@example.com"}`, 422, "invalid", "/password: is missing"},
+		{"POST", "/api/v1/sessions", `{"email":null,"password":7}`, 422, "invalid", "/email: expected a text, got null"},
 		{"POST", "/api/v1/sessions/refresh", `{}`, 422, "invalid", "/refresh_token: is missing"},
 		{"POST", "/api/v1/sessions/refresh", `{"refresh_token":"nonsense"}`, 401, "unauthorized", ""},
 		{"GET", "/problems/nothing", "", 404, "not_found", ""},
@@ -127,6 +131,31 @@ func TestWrongInput(t *testing.T) {
 		got = ann.get("/api/v1/threads/x/timeline?limit=-1&steps=secret&direction=secret&secret_x=1").problem(422, "invalid")
 		if len(got.list("errors")) != 4 || strings.Contains(strings.ReplaceAll(string(got.raw), "secret_x", ""), "secret") {
 			t.Errorf("faults %s", got.raw)
+		}
+	})
+	t.Run("whatever is sent, a problem is small", func(t *testing.T) {
+		history := `{"message":"x","conversation_history":[%s]}`
+		valid, unknown := `{"role":"user","content":"x"}`, strings.Builder{}
+		for i := range 6000 {
+			fmt.Fprintf(&unknown, `"%x":0,`, i)
+		}
+		for name, c := range map[string]struct {
+			path, body string
+			faults     int // 0: as many as are told
+		}{
+			"lists":    {"/api/v1/chat", fmt.Sprintf(history, "7"+strings.Repeat(",7", 2_000_000)), 0},
+			"NULs":     {"/api/v1/chat", fmt.Sprintf(history, `"\u0000"`+strings.Repeat(`,"\u0000"`, 200_000)), 0},
+			"fields":   {"/api/v1/sessions", "{" + unknown.String() + `"email":"x","password":"x"}`, 0},
+			"a late 1": {"/api/v1/chat", fmt.Sprintf(history, valid+strings.Repeat(","+valid, 1000)+",7"), 1},
+		} {
+			began := time.Now()
+			got := ann.post(c.path, c.body).problem(422, "invalid")
+			if n := len(got.list("errors")); c.faults > 0 && n != c.faults || n == 0 || len(got.raw) > 16<<10 {
+				t.Errorf("%s: %d faults in %d bytes: %.200s", name, n, len(got.raw), got.raw)
+			}
+			if took := time.Since(began); took > 10*time.Second {
+				t.Errorf("%s: it took %v", name, took)
+			}
 		}
 	})
 	t.Run("media types and keys", func(*testing.T) {
