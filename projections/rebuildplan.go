@@ -147,7 +147,7 @@ func (r *rebuild) room(ctx context.Context, tasks []*task) error {
 	}
 	needed += needed/2 + 1<<30
 	if r.Free == nil {
-		r.Log.Warn("whether there is room for a rebuild is not known: the database is elsewhere", "projections", names, "needed_mib", needed>>20)
+		r.Log.Warn("whether there is room for a rebuild is not known", "projections", names, "needed_mib", needed>>20)
 		return nil
 	}
 	free, err := r.Free()

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -49,6 +50,8 @@ type process struct {
 	data string
 	addr string
 	env  []string
+	// program is what runs; empty: the one under test.
+	program string
 
 	mu     sync.Mutex
 	cmd    *exec.Cmd
@@ -98,7 +101,7 @@ func (p *process) launch() {
 	p.t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	cmd := exec.Command(binary, "dev", "--data", p.data, "--listen", p.addr)
+	cmd := exec.Command(cmp.Or(p.program, binary), "dev", "--data", p.data, "--listen", p.addr)
 	cmd.Env = append(append(os.Environ(), "CAIRN_ADMIN_LISTEN="), p.env...) // none, unless the test wants one
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out := &locked{mu: &p.mu, to: p.output}
@@ -219,7 +222,7 @@ func (p *process) runtime() (running runtime) {
 
 // run runs a command of the program on the process's data.
 func (p *process) run(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, binary, append(args, "--data", p.data, "--listen", p.addr)...)
+	cmd := exec.CommandContext(ctx, cmp.Or(p.program, binary), append(args, "--data", p.data, "--listen", p.addr)...)
 	cmd.Env = append(os.Environ(), p.env...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
