@@ -2,8 +2,10 @@ package projections_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -119,4 +121,34 @@ func TestWhatAnOperatorsRebuildLeftIsTakenUpByTheWorker(t *testing.T) {
 	}
 	watching(t, pool, log, all, func(c *projections.RebuilderConfig) { c.Swap = projections.SwapManual })
 	until(t, "it is read", func() bool { return liveOf(t, pool, "threads").Number == 2 })
+}
+
+// TestItIsNotReadWhileSomethingRunsThatCantReadIt: that is no failure, and it is read as soon as nothing does.
+func TestItIsNotReadWhileSomethingRunsThatCantReadIt(t *testing.T) {
+	pool, log := pgtest.Read(t), talkedIn(t)
+	all := models(pool)
+	stop := start(t, pool, log, all)
+	wait(t, pool, log)
+	stop()
+	both := append(slices.Clone(all), next{Projector: named(t, all, "threads"), revision: 2})
+	start(t, pool, log, both)
+	var older atomic.Bool
+	older.Store(true)
+	var asked atomic.Int64
+	watching(t, pool, log, both, func(c *projections.RebuilderConfig) {
+		c.Ready = func(context.Context, projections.Generation) error {
+			if asked.Add(1); older.Load() {
+				return errors.New("the release before runs")
+			}
+			return nil
+		}
+	})
+	until(t, "it was asked for more than once", func() bool { return asked.Load() > 2 })
+	stays(t, pool, 1)
+	status, err := projections.StatusOf(t.Context(), pool, "threads")
+	if err != nil || len(status.Generations) != 2 || status.Generations[1].Failure != "" || status.Generations[1].State != projections.Feeding {
+		t.Errorf("%+v, %v", status, err)
+	}
+	older.Store(false)
+	until(t, "it is read", func() bool { return liveOf(t, pool, "threads").Revision == 2 })
 }
