@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -17,27 +16,27 @@ import (
 )
 
 //go:embed openapi.yaml
-var openapi []byte
+var openapi string
 
 //go:embed docs/index.html
-var indexPage []byte
+var indexPage string
 
 //go:embed docs/reference.html
-var referencePage []byte
+var referencePage string
 
 // RapiDoc shows the document. It is MIT, and asks nobody but this server.
 //
 //go:embed docs/rapidoc-9.3.8.js.gz
-var rapidoc []byte
+var rapidoc string
 
 //go:embed docs/LICENSE.txt
-var rapidocLicence []byte
+var rapidocLicence string
 
 // asset is a file that is built in.
 type asset struct {
 	call   *call
 	kind   string
-	body   []byte
+	body   string
 	packed bool // with gzip
 }
 
@@ -46,20 +45,23 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 func (a asset) write(w http.ResponseWriter) error {
-	sum := sha256.Sum256(a.body)
-	tag, header := fmt.Sprintf("%q", fmt.Sprintf("%x", sum[:8])), w.Header()
+	// Weak: packed and unpacked have the same.
+	sum := sha256.Sum256([]byte(a.body))
+	tag, header := fmt.Sprintf("W/%q", fmt.Sprintf("%x", sum[:8])), w.Header()
 	header.Set(echo.HeaderCacheControl, "no-cache")
 	header.Set("ETag", tag)
 	header.Set(echo.HeaderContentSecurityPolicy, policy)
 	header.Set(echo.HeaderReferrerPolicy, "no-referrer")
+	if a.packed {
+		header.Set(echo.HeaderVary, echo.HeaderAcceptEncoding)
+	}
 	if listed(a.call.request().Header.Get("If-None-Match"), tag) {
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
 	header.Set(echo.HeaderContentType, a.kind)
-	from := io.Reader(bytes.NewReader(a.body))
+	from := io.Reader(strings.NewReader(a.body))
 	if a.packed {
-		header.Set(echo.HeaderVary, echo.HeaderAcceptEncoding)
 		if strings.Contains(a.call.request().Header.Get(echo.HeaderAcceptEncoding), "gzip") {
 			header.Set(echo.HeaderContentEncoding, "gzip")
 		} else {
@@ -116,5 +118,5 @@ func (s *server) GetOpenAPIJSON(ctx context.Context, _ contract.GetOpenAPIJSONRe
 	if err != nil {
 		return nil, fmt.Errorf("rest: openapi.yaml: %w", err)
 	}
-	return asset{call: callOf(ctx), kind: echo.MIMEApplicationJSON, body: document}, nil
+	return asset{call: callOf(ctx), kind: echo.MIMEApplicationJSON, body: string(document)}, nil
 }

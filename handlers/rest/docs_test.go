@@ -40,6 +40,9 @@ func TestThePagesAskNobodyElse(t *testing.T) {
 	}
 	plain := r.nobody().get("/docs/rapidoc.js").want(http.StatusOK)
 	packed := r.nobody().get("/docs/rapidoc.js", header{"Accept-Encoding", "gzip"}).want(http.StatusOK)
+	if packed.header.Get("Vary") == "" || !strings.HasPrefix(packed.header.Get("ETag"), "W/") { // two forms under one tag
+		t.Errorf("packed: %v", packed.header)
+	}
 	unpacked, err := gzip.NewReader(strings.NewReader(string(packed.raw)))
 	check(t, err)
 	same, err := io.ReadAll(unpacked)

@@ -1,8 +1,8 @@
 package rest
 
 import (
+	"cmp"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,25 +35,32 @@ func newHTTPMetrics(registerer prometheus.Registerer) *httpMetrics {
 
 // measured is the outermost of all that handles a request: it sees the status that leaves.
 func (m *httpMetrics) measured(next echo.HandlerFunc) echo.HandlerFunc {
-	methods := []string{
-		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
-	}
 	return func(c echo.Context) error {
 		m.running.Inc()
 		defer m.running.Dec()
 		began := time.Now()
 		err := next(c)
-		method, route := c.Request().Method, c.Path()
-		if route == "" {
-			route = "(none)"
+		method, route := methodOf(c), routeOf(c)
+		status := "(gone)" // the caller left before there was an answer
+		if c.Response().Committed {
+			status = strconv.Itoa(c.Response().Status)
 		}
-		if !slices.Contains(methods, method) { // the caller's own words are no label
-			method = "(other)"
-		}
-		m.requests.WithLabelValues(method, route, strconv.Itoa(c.Response().Status)).Inc()
+		m.requests.WithLabelValues(method, route, status).Inc()
 		if !strings.HasPrefix(c.Response().Header().Get(echo.HeaderContentType), "text/event-stream") {
 			m.seconds.WithLabelValues(method, route).Observe(time.Since(began).Seconds())
 		}
 		return err
 	}
 }
+
+// methodOf is a request's method, if it is one of HTTP's: the caller's own words are no label and no name.
+func methodOf(c echo.Context) string {
+	switch method := c.Request().Method; method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return method
+	}
+	return "(other)"
+}
+
+// routeOf is the pattern of the request's path, which has no ids in it.
+func routeOf(c echo.Context) string { return cmp.Or(c.Path(), "(none)") }

@@ -1,6 +1,7 @@
 package rest_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -56,4 +57,45 @@ func TestRequestsAreMeasuredByRouteAndNeverByWhatCallersSay(t *testing.T) {
 	if all != 6 {
 		t.Errorf("of 6 requests %v were measured: %v", all, seen)
 	}
+}
+
+// waiting makes no vector until its caller is gone.
+type waiting struct{ begun chan struct{} }
+
+func (w waiting) Embed(ctx context.Context, _ string) ([]float32, error) {
+	close(w.begun)
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestARequestThatNobodyWaitsForIsNoAnswer(t *testing.T) {
+	registry, w := prometheus.NewRegistry(), waiting{make(chan struct{})}
+	r := newRing(t, func(c *rest.Config) { c.Metrics, c.Embedder = registry, w })
+	ctx, leave := context.WithCancel(t.Context())
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.server.URL+"/api/v1/storage/vectors/embed", strings.NewReader(`{"text":"x"}`))
+	check(t, err)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Authorization", "Bearer "+r.user("ann").token)
+	go func() {
+		<-w.begun
+		leave()
+	}()
+	if answer, err := http.DefaultTransport.RoundTrip(request); err == nil {
+		answer.Body.Close()
+		t.Fatalf("it was answered %d", answer.StatusCode)
+	}
+	r.eventually("a request that is counted as it ended", func() bool {
+		families, err := registry.Gather()
+		check(t, err)
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				for _, l := range m.GetLabel() {
+					if l.GetName() == "status" && l.GetValue() == "(gone)" {
+						return f.GetName() == "cairn_http_requests_total" && m.GetCounter().GetValue() == 1
+					}
+				}
+			}
+		}
+		return false
+	})
 }

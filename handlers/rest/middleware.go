@@ -57,10 +57,7 @@ func (s *server) access(next echo.HandlerFunc) echo.HandlerFunc {
 		if err := next(c); err != nil {
 			c.Error(err)
 		}
-		route := c.Path()
-		if route == "" {
-			route = "(none)"
-		}
+		route := routeOf(c)
 		nameSpan(c, route)
 		level := slog.LevelInfo
 		if route == "/healthz" || route == "/readyz" {
@@ -151,10 +148,11 @@ func (s *server) readWithin(next echo.HandlerFunc) echo.HandlerFunc {
 // tag is a version as an ETag.
 func tag(version uint64) string { return fmt.Sprintf("%q", fmt.Sprintf("v%d", version)) }
 
-// fresh sets the answer's ETag, and reports whether the caller has that version already.
+// fresh sets the answer's ETag, and reports whether the caller has that version already. A proxy that compresses
+// makes tags weak, which is good enough for reading.
 func (c *call) fresh(version uint64, ifNoneMatch *string) bool {
 	c.header().Set("ETag", tag(version))
-	return ifNoneMatch != nil && listed(*ifNoneMatch, tag(version))
+	return ifNoneMatch != nil && listed(strings.ReplaceAll(*ifNoneMatch, "W/", ""), tag(version))
 }
 
 // matches refuses a write that was meant for another version. Without the header every version will do.

@@ -12,7 +12,7 @@ func TestAnAddressIsTheConnectionsUnlessAProxyIsTrusted(t *testing.T) {
 	t.Parallel()
 	few := rest.Limits{Sessions: 0.001, SessionBurst: 2}
 	wrong := `{"email":"nobody@example.com","password":"wrong password"}`
-	forwarded := func(for_ string) header { return header{"X-Forwarded-For", for_} }
+	forwarded := func(hops string) header { return header{"X-Forwarded-For", hops} }
 	last := func(r *ring, addresses ...string) int {
 		status := 0
 		for _, address := range addresses {

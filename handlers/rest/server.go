@@ -62,7 +62,7 @@ type Check struct {
 	Err    error
 }
 
-// Config is what the interface stands on. All but PublicURL, Now, Log, Limits and Readiness is needed.
+// Config is what the interface stands on. What has no comment is needed.
 type Config struct {
 	Accounts Accounts
 	Asker    streams.Asker
@@ -86,9 +86,9 @@ type Config struct {
 
 	PublicURL string                        // such as https://cairn.example, in front of problem types; empty: they are relative
 	Readiness func(context.Context) []Check // nil: always ready
-	Limits    Limits
-	Now       func() time.Time
-	Log       *slog.Logger
+	Limits    Limits                        // zero: the defaults
+	Now       func() time.Time              // nil: time.Now
+	Log       *slog.Logger                  // nil: nothing is logged
 	// Metrics is where what is measured is registered, once in a process. Nil: nowhere.
 	Metrics prometheus.Registerer
 }

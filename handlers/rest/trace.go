@@ -13,6 +13,6 @@ func nameSpan(c echo.Context, route string) {
 		return
 	}
 	id, _ := c.Get(keyRequest).(string)
-	span.SetName(c.Request().Method + " " + route)
+	span.SetName(methodOf(c) + " " + route)
 	span.SetAttributes(attribute.String("http.route", route), attribute.String("cairn.request_id", id))
 }
