@@ -1,21 +1,54 @@
 package rest_test
 
 import (
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/cairnhq/cairn/domain"
+	"github.com/cairnhq/cairn/handlers/rest"
 	"github.com/cairnhq/cairn/projections"
+	"github.com/cairnhq/cairn/projections/devices"
+	"github.com/cairnhq/cairn/projections/events"
+	"github.com/cairnhq/cairn/projections/openeffects"
+	"github.com/cairnhq/cairn/projections/runs"
 	"github.com/cairnhq/cairn/projections/threads"
 	"github.com/cairnhq/cairn/streams"
 )
 
-// reads are all reads that take min_position, of something that the caller has.
-func reads(thread, run string) []string {
+// reads are all reads that take min_position, of something that the caller has, and the models that each looks at.
+func reads(u *user, thread, run string) map[string][]string {
 	of := "/api/v1/threads/" + thread
-	return []string{"/api/v1/me", "/api/v1/threads", of, of + "/timeline", of + "/head", of + "/last", of + "/last-message", of + "/runs",
-		"/api/v1/runs/" + run, "/api/v1/requests/x", "/api/v1/devices", "/api/v1/events", "/api/v1/effects"}
+	all := map[string][]string{}
+	for _, one := range []struct {
+		models []string
+		paths  []string
+	}{
+		{[]string{events.Name}, []string{"/api/v1/me", "/api/v1/events", of + "/timeline", of + "/head", of + "/last", of + "/last-message", of + "?at=1",
+			"/api/v1/scopes/" + u.scope, "/api/v1/scopes/" + u.scope + "?at=1"}},
+		{[]string{threads.Name, events.Name}, []string{"/api/v1/threads", of}},
+		{[]string{threads.Name, runs.Name}, []string{of + "/runs"}},
+		{[]string{runs.Name, events.Name}, []string{"/api/v1/runs/" + run}},
+		{[]string{runs.Name}, []string{"/api/v1/runs?agent=task_agent", "/api/v1/requests/x"}},
+		{[]string{devices.Name, events.Name}, []string{"/api/v1/devices", "/api/v1/devices/laptop"}},
+		{[]string{openeffects.Name}, []string{"/api/v1/effects"}},
+	} {
+		for _, path := range one.paths {
+			all[path] = one.models
+		}
+	}
+	return all
+}
+
+// from is a path with a min_position.
+func from(path, position string) string {
+	if strings.Contains(path, "?") {
+		return path + "&min_position=" + position
+	}
+	return path + "?min_position=" + position
 }
 
 func position(t *testing.T, a *answer) streams.Position {
@@ -29,6 +62,8 @@ func TestReadYourWrites(t *testing.T) {
 	t.Parallel()
 	r := newRing(t)
 	ann := r.user("ann")
+	ann.device("laptop")
+	r.eventually("a known device", func() bool { return len(ann.get("/api/v1/devices").list("data")) == 1 })
 	for i := range 20 {
 		made := r.thread(ann, "Plans")
 		if got := ann.see("/api/v1/threads/"+made.text("id"), made); got.text("title") != "Plans" || got.header.Get("ETag") != made.header.Get("ETag") {
@@ -38,7 +73,7 @@ func TestReadYourWrites(t *testing.T) {
 
 	t.Run("every read shows at least what it was asked to", func(t *testing.T) {
 		chat := ann.post("/api/v1/chat", `{"message":"hello"}`).want(http.StatusOK)
-		for _, path := range reads(chat.text("session_id"), chat.text("run_id")) {
+		for path := range reads(ann, chat.text("session_id"), chat.text("run_id")) {
 			made := r.thread(ann, "Plans")
 			want := position(t, made)
 			if got := position(t, ann.see(path, made)); got.Position < want.Position || string(got.Scope) != ann.scope {
@@ -52,12 +87,12 @@ func TestReadYourWrites(t *testing.T) {
 		beyond := position(t, chat)
 		beyond.Position, beyond.Offset = beyond.Position+1000, beyond.Offset+1000
 		foreign := streams.Position{Scope: domain.User("somebody"), Position: 1, Era: 1}
-		for _, path := range reads(chat.text("session_id"), chat.text("run_id")) {
-			ann.get(path+"?min_position=nonsense").problem(http.StatusBadRequest, "malformed_position")
-			ann.get(path+"?min_position=").problem(http.StatusBadRequest, "malformed_position")
-			ann.get(path+"?min_position="+foreign.String()).problem(http.StatusBadRequest, "foreign_position")
+		for path := range reads(ann, chat.text("session_id"), chat.text("run_id")) {
+			ann.get(from(path, "nonsense")).problem(http.StatusBadRequest, "malformed_position")
+			ann.get(from(path, "")).problem(http.StatusBadRequest, "malformed_position")
+			ann.get(from(path, foreign.String())).problem(http.StatusBadRequest, "foreign_position")
 			began := time.Now()
-			got := ann.get(path+"?min_position="+beyond.String()).problem(http.StatusConflict, "position_unknown")
+			got := ann.get(from(path, beyond.String())).problem(http.StatusConflict, "position_unknown")
 			if took := time.Since(began); took > time.Second || got.text("min_position") != beyond.String() || got.text("position") == "" {
 				t.Errorf("%s: after %v: %s", path, took, got.raw)
 			}
@@ -101,6 +136,103 @@ func TestAReadModelThatIsBehind(t *testing.T) {
 	}
 }
 
+// pause pauses a model that probe looks at, and answers with something that was written when the engine fed it no more: the
+// others have that, and it has not.
+func (u *user) pause(model, probe string) (written *answer) {
+	u.r.t.Helper()
+	other := "/api/v1/effects"
+	if model == openeffects.Name {
+		other = "/api/v1/events"
+	}
+	check(u.r.t, projections.Pause(u.r.t.Context(), u.r.pool, model, "the test"))
+	u.r.eventually("a pause that the engine has heard of", func() bool {
+		written = u.r.thread(u, "Plans")
+		u.see(other, written)
+		return u.get(from(probe, written.header.Get("Position"))).status != http.StatusOK
+	})
+	return written
+}
+
+// Each read waits for every model that it looks at, and for no other: one that stands still is told by exactly the
+// reads that need it.
+func TestEachReadWaitsForWhatItLooksAt(t *testing.T) {
+	t.Parallel()
+	r := newRing(t)
+	ann := r.user("ann")
+	ann.device("laptop")
+	r.eventually("a known device", func() bool { return len(ann.get("/api/v1/devices").list("data")) == 1 })
+	chat := ann.post("/api/v1/chat", `{"message":"hello"}`).want(http.StatusOK)
+	all := reads(ann, chat.text("session_id"), chat.text("run_id"))
+
+	tried := map[string]bool{}
+	for path := range all {
+		template, _ := r.says.operation(http.MethodGet, path)
+		tried[template] = true
+	}
+	for path, item := range r.says.Paths.Map() {
+		if op := item.Get; op != nil && op.Parameters.GetByInAndName("query", "min_position") != nil && !tried[path] {
+			t.Errorf("nobody says what GET %s looks at: give it a line above", path)
+		}
+	}
+	for _, model := range []string{events.Name, threads.Name, runs.Name, devices.Name, openeffects.Name} {
+		paths := slices.Sorted(maps.Keys(all))
+		probe := paths[slices.IndexFunc(paths, func(path string) bool { return slices.Contains(all[path], model) })]
+		written := ann.pause(model, probe)
+		for path, models := range all {
+			got := ann.get(from(path, written.header.Get("Position")))
+			if slices.Contains(models, model) {
+				if got.problem(http.StatusServiceUnavailable, "paused"); !strings.Contains(got.text("detail"), "read model "+model+" ") {
+					t.Errorf("%s paused: %s says %s", model, path, got.raw)
+				}
+			} else if got.status != http.StatusOK {
+				t.Errorf("%s paused: %s does not look at it, and answers %d %s", model, path, got.status, got.raw)
+			}
+		}
+		check(t, projections.Resume(t.Context(), r.pool, model))
+		r.eventually("a model that goes on", func() bool {
+			return ann.get(from(probe, written.header.Get("Position"))).status == http.StatusOK
+		})
+	}
+}
+
+// A record that is behind its events has not the ETag of the newest: who kept it under that would never see the end.
+func TestARecordThatIsBehindIsNotKept(t *testing.T) {
+	t.Parallel()
+	r := newRing(t, func(c *rest.Config) { c.Limits.ChatWait = 200 * time.Millisecond })
+	ann := r.user("ann")
+	_, leave := ann.visitor("laptop")
+	r.eventually("a known device", func() bool { return len(ann.get("/api/v1/devices").list("data")) == 1 })
+	leave()
+	r.eventually("a device that is away", func() bool { return ann.get("/api/v1/devices/laptop").at("online") == false })
+	accepted := ann.post("/api/v1/chat", `{"message":"How many todo tasks do I have?"}`).want(http.StatusAccepted)
+	path := "/api/v1/runs/" + accepted.text("run_id")
+	r.eventually("a run that waits", func() bool { return ann.see(path, accepted).text("status") == "waiting" })
+	weak := header{"If-None-Match", "W/" + ann.get(path).want(http.StatusOK).header.Get("ETag")}
+	ann.get(path, weak).want(http.StatusNotModified)
+
+	ann.pause(runs.Name, path)
+	cancelled := ann.post(path+"/cancel", nil).want(http.StatusOK)
+	ann.see("/api/v1/events", cancelled)
+	if got := ann.get(path).want(http.StatusOK); got.text("status") != "waiting" || got.header.Get("ETag") != "" {
+		t.Errorf("it is %s under %s", got.text("status"), got.header.Get("ETag"))
+	}
+	check(t, projections.Resume(t.Context(), r.pool, runs.Name))
+	r.eventually("a record of the end", func() bool { return ann.get(path).text("status") == "cancelled" })
+	if got := ann.get(path, weak).want(http.StatusOK); got.header.Get("ETag") == "" {
+		t.Error("the end has no ETag")
+	}
+
+	titled := r.thread(ann, "Plans")
+	of := "/api/v1/threads/" + titled.text("id")
+	ann.see(of, titled)
+	ann.pause(events.Name, "/api/v1/me")
+	ann.do(http.MethodPatch, of, map[string]string{"title": "Other plans"}).want(http.StatusOK)
+	r.eventually("a thread whose title is not there yet", func() bool { return ann.get(of).at("title") == nil })
+	if got := ann.get(of).want(http.StatusOK); got.header.Get("ETag") != "" {
+		t.Errorf("%s under %s", got.raw, got.header.Get("ETag"))
+	}
+}
+
 func TestAModelThatStandsStillSaysSoAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRing(t)
@@ -119,15 +251,7 @@ func TestAModelThatStandsStillSaysSoAtOnce(t *testing.T) {
 		}
 		ann.get("/api/v1/threads").want(http.StatusOK) // what it has it still gives
 	}
-	check(t, projections.Pause(t.Context(), r.pool, threads.Name, "the test"))
-	r.eventually("a pause that the engine has heard of", func() bool {
-		made := r.thread(ann, "Plans")
-		got := ann.get("/api/v1/threads?min_position=" + made.header.Get("Position"))
-		if got.status == http.StatusOK {
-			first = made
-		}
-		return got.status != http.StatusOK
-	})
+	ann.pause(threads.Name, "/api/v1/threads")
 	made := r.thread(ann, "More plans")
 	wants("paused", position(t, first), position(t, made))
 	ann.see("/api/v1/events", made) // the others go on

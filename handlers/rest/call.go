@@ -15,6 +15,7 @@ import (
 type call struct {
 	router echo.Context
 	body   []byte // as it came: fingerprints cover it
+	at     uint64 // the position of the scope that the models waited for surely have
 }
 
 type callKey struct{}

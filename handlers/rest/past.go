@@ -2,7 +2,6 @@ package rest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -17,14 +16,6 @@ import (
 	"github.com/cairnhq/cairn/projections/timers"
 	"github.com/cairnhq/cairn/streams"
 )
-
-// pruned is what is said where events are missing that were deleted.
-func pruned(err error) error {
-	if err != nil && !errors.Is(err, events.ErrPruned) {
-		return err
-	}
-	return fail("pruned", "events that this needs were deleted from the read model; the log has them")
-}
 
 // pastThread answers a thread as it was after one of its events.
 func (s *server) pastThread(ctx context.Context, r contract.GetThreadRequestObject, at uint64) (contract.GetThreadResponseObject, error) {
@@ -43,23 +34,24 @@ func (s *server) pastThread(ctx context.Context, r contract.GetThreadRequestObje
 		return nil, invalid(wrong{Pointer: "at", Detail: fmt.Sprintf("%d does not exist yet; the newest is %d", at, window.Max)})
 	}
 	if window.Min > 1 {
-		return nil, pruned(nil)
+		return nil, events.ErrPruned
 	}
 	if callOf(ctx).fresh(at, r.Params.IfNoneMatch) {
 		return contract.GetThread304Response{}, nil
 	}
 	past, _, err := s.Events.Past(ctx, key, at, s.Schema, threads.New(nil).Projector())
-	if errors.Is(err, events.ErrPruned) {
-		return nil, pruned(err)
-	}
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range threads.Past(past) {
-		v, err := s.viewThread(ctx, t)
-		return contract.GetThread200JSONResponse{Body: v}, err
+	found := threads.Past(past)
+	if len(found) == 0 {
+		return nil, projections.ErrNotFound // an operator stepped over all of its events
 	}
-	return nil, projections.ErrNotFound // an operator stepped over all of its events
+	v, err := s.viewThread(ctx, found[0])
+	if err != nil {
+		return nil, err
+	}
+	return contract.GetThread200JSONResponse{Body: v}, nil
 }
 
 // pastLength is how many elements a list of a past scope has at most.
@@ -97,15 +89,15 @@ func (s *server) GetScope(ctx context.Context, r contract.GetScopeRequestObject)
 	}
 	past, last, err := s.Events.Past(ctx, streams.StreamKey{Scope: scope}, at, s.Schema, threads.New(nil).Projector(), runs.New(nil).Projector(),
 		devices.New(nil).Projector(), openeffects.New(nil).Projector(), timers.New(nil).Projector())
-	if errors.Is(err, events.ErrPruned) {
-		return nil, pruned(err)
-	}
 	if err != nil {
 		return nil, err
 	}
 	v, err := s.viewPast(ctx, past)
+	if err != nil {
+		return nil, err
+	}
 	v.Scope, v.Position, v.At = scope, at, some(last.At)
-	return reply{http.StatusOK, v}, err
+	return reply{http.StatusOK, v}, nil
 }
 
 func (s *server) viewPast(ctx context.Context, past *projections.Past) (pastScope, error) {

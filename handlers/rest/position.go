@@ -46,6 +46,7 @@ func (s *server) await(ctx context.Context, minimum *string, models ...string) e
 			at = head
 		}
 	}
+	call.at = at.Position
 	call.header().Set(HeaderPosition, at.String())
 	return nil
 }

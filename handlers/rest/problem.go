@@ -15,6 +15,7 @@ import (
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/handlers/accounts"
 	"github.com/cairnhq/cairn/projections"
+	"github.com/cairnhq/cairn/projections/events"
 	"github.com/cairnhq/cairn/streams"
 )
 
@@ -64,7 +65,7 @@ func (s *server) problemOf(err error) *problem {
 		rejection *domain.Rejection
 		busy      *streams.Busy
 		taken     *accounts.Taken
-		behind    *projections.Behind
+		reset     *events.Reset
 		http      *echo.HTTPError
 	)
 	switch {
@@ -76,14 +77,10 @@ func (s *server) problemOf(err error) *problem {
 		return &problem{Code: "overloaded", Detail: busy.Reason, retryAfter: max(busy.RetryAfter, time.Second)}
 	case errors.As(err, &taken):
 		return fail("email_taken", "this e-mail address has an account: log in instead")
-	case errors.As(err, &behind):
-		return &problem{Code: "behind", Detail: behind.Error(), retryAfter: time.Second}
-	case errors.Is(err, projections.ErrStopped):
-		return &problem{Code: "stopped", Detail: err.Error(), retryAfter: 30 * time.Second}
-	case errors.Is(err, projections.ErrPaused):
-		return &problem{Code: "paused", Detail: err.Error(), retryAfter: 30 * time.Second}
-	case errors.Is(err, projections.ErrUnknown):
-		return fail("position_unknown", err.Error())
+	case errors.As(err, &reset):
+		return &problem{Code: "reset", Detail: reset.Error(), Numbers: map[string]int64{"after": int64(reset.After), "oldest": int64(reset.Oldest), "head": int64(reset.Head)}}
+	case errors.Is(err, events.ErrPruned):
+		return fail("pruned", "events that this needs were deleted from the read model; the log has them")
 	case errors.Is(err, projections.ErrNotFound):
 		return fail("not_found", "there is nothing with that name that belongs to you")
 	case errors.Is(err, accounts.ErrCredentials):

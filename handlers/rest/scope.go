@@ -9,7 +9,6 @@ import (
 	"net/http"
 
 	"github.com/cairnhq/cairn/handlers/rest/contract"
-	"github.com/cairnhq/cairn/projections/events"
 	"github.com/cairnhq/cairn/streams/codec"
 )
 
@@ -36,7 +35,7 @@ func (s *server) ListEvents(ctx context.Context, r contract.ListEventsRequestObj
 	scope, after := callOf(ctx).scope(), or(r.Params.After, 0)
 	rows, head, err := s.Events.Since(ctx, scope, after, or(r.Params.Limit, defaultLimit), s.CatchUp)
 	if err != nil {
-		return nil, reset(err)
+		return nil, err
 	}
 	if after > head.Position {
 		return nil, invalid(wrong{Pointer: "after", Detail: fmt.Sprintf("%d does not exist yet; the newest is %d", after, head.Position)})
@@ -56,17 +55,6 @@ func (s *server) ListEvents(ctx context.Context, r contract.ListEventsRequestObj
 		answer.Head = max(answer.Head, r.Position)
 	}
 	return reply{http.StatusOK, answer}, nil
-}
-
-// reset is what a reader is told that can't go on from where it is.
-func reset(err error) error {
-	var r *events.Reset
-	if !errors.As(err, &r) {
-		return err
-	}
-	p := fail("reset", r.Error())
-	p.Numbers = map[string]int64{"after": int64(r.After), "oldest": int64(r.Oldest), "head": int64(r.Head)}
-	return p
 }
 
 type eventPage struct {
