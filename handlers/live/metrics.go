@@ -1,6 +1,7 @@
 package live
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -63,8 +64,7 @@ func newMetrics(registerer prometheus.Registerer, g *Gateway) *metrics {
 		opened: counter("cairn_gateway_sockets_opened_total", "Sockets that were opened."),
 		closed: counters("cairn_gateway_sockets_closed_total", "Sockets that ended, and why: a slow one was cut off because it did not read in time.", "reason",
 			closedGone, closedPolicy, closedGarbage, closedRestart, closedReplaced, closedSlow),
-		received: counters("cairn_gateway_frames_received_total", "Frames that clients sent, by type.", "type",
-			"device_hello", "chat_request", "home_request", "floating_request", "cancel", "tool_result", "tool_ack", "ping", "pong", "other"),
+		received:  counters("cairn_gateway_frames_received_total", "Frames that clients sent, by type.", "type", append(frameTypes(), otherFrame)...),
 		sent:      counter("cairn_gateway_frames_sent_total", "Frames that clients were sent."),
 		sentBytes: counter("cairn_gateway_sent_bytes_total", "What those had in bytes."),
 		deliveries: counters("cairn_gateway_deliveries_total", "Events, and provisional frames, that were handed to somebody who follows a run.", "kind",
@@ -102,14 +102,28 @@ func reasonOf(why *closing) string {
 	return closedGone
 }
 
+// frameTypes are those of the frames that clients send.
+func frameTypes() []string {
+	return []string{"device_hello", "chat_request", "home_request", "floating_request", "cancel", "tool_result", "tool_ack", "ping", "pong"}
+}
+
+// otherFrame is the label of all others.
+const otherFrame = "other"
+
 // frame notes a frame of a client. Types are the client's: only those that are known become a label.
 func (m *metrics) frame(kind string) {
-	switch kind {
-	case "device_hello", "chat_request", "home_request", "floating_request", "cancel", "tool_result", "tool_ack", "ping", "pong":
-	default:
-		kind = "other"
+	if !slices.Contains(frameTypes(), kind) {
+		kind = otherFrame
 	}
 	m.received.WithLabelValues(kind).Inc()
+}
+
+// wrote notes frames that a socket took.
+func (m *metrics) wrote(frames [][]byte) {
+	m.sent.Add(float64(len(frames)))
+	for _, frame := range frames {
+		m.sentBytes.Add(float64(len(frame)))
+	}
 }
 
 // delivered notes a commit that was handed to n who follow it.

@@ -123,6 +123,7 @@ func (s *session) write() {
 			if s.conn.writeTexts(frames) != nil {
 				break
 			}
+			s.gateway.metrics.wrote(frames)
 			continue
 		}
 		if !more {
@@ -146,8 +147,6 @@ func (s *session) write() {
 func (s *session) send(frame any) { s.sendBytes(encode(frame)) }
 
 func (s *session) sendBytes(frame []byte) {
-	s.gateway.metrics.sent.Inc()
-	s.gateway.metrics.sentBytes.Add(float64(len(frame)))
 	if !s.outbox.push(frame) {
 		s.reason.CompareAndSwap(nil, &closing{closeSlow, "frames were not read in time: connect again and repeat what has no end yet"})
 		s.closed.Store(true)

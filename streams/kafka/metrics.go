@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"time"
@@ -28,6 +29,7 @@ const (
 	outcomeRepeated = "repeated" // it was decided before, and is answered as it was
 	outcomeBusy     = "busy"     // refused before it was sent
 	outcomeUnknown  = "unknown"  // sent, and not answered in time
+	outcomeLeft     = "left"     // whoever asked waited no more
 	outcomeFailed   = "failed"
 )
 
@@ -42,7 +44,7 @@ func newAskMetrics(registerer prometheus.Registerer) *askMetrics {
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 15},
 		}, []string{"outcome"}),
 	}
-	for _, outcome := range []string{outcomeAccepted, outcomeRejected, outcomeRepeated, outcomeBusy, outcomeUnknown, outcomeFailed} {
+	for _, outcome := range []string{outcomeAccepted, outcomeRejected, outcomeRepeated, outcomeBusy, outcomeUnknown, outcomeLeft, outcomeFailed} {
 		m.seconds.WithLabelValues(outcome)
 	}
 	return m
@@ -66,6 +68,8 @@ func outcomeOfAsk(answer streams.Answer, err error) string {
 		return outcomeRejected
 	case errors.As(err, &busy):
 		return outcomeBusy
+	case errors.Is(err, context.Canceled): // before the next: it may be both, and is no fault of ours
+		return outcomeLeft
 	case errors.Is(err, streams.ErrOutcomeUnknown):
 		return outcomeUnknown
 	}
@@ -120,13 +124,13 @@ func (m *writeMetrics) counted(p *inFlight) {
 	m.readBack.Observe(time.Since(p.at).Seconds())
 	if no := p.answer.Rejected; no != nil {
 		m.decided.WithLabelValues(outcomeRejected).Inc()
-		m.rejections.WithLabelValues(string(no.Code)).Inc()
+		m.rejections.WithLabelValues(no.Code).Inc()
 		return
 	}
 	m.decided.WithLabelValues(outcomeAccepted).Inc()
 }
 
-// leads tells how each partition of a writer is.
+// leadCollector tells how each partition of a writer is.
 type leadCollector struct{ writer *Writer }
 
 // Describe is none: what is there is told by Collect.

@@ -2,6 +2,7 @@ package kafka_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -104,5 +105,30 @@ func TestEachCommandIsMeasuredOnceByItsOutcome(t *testing.T) {
 	}
 	if got := measured(t, registry, "cairn_kafka_records_total", "direction", "written"); got < 6 {
 		t.Errorf("%v records were measured to be written", got)
+	}
+}
+
+// TestWhoLeavesIsNoFault asks an asker that does not run yet, and does not wait for it.
+func TestWhoLeavesIsNoFault(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	config := kafkatest.Broker(t)
+	config.Metrics = registry
+	schema, err := codec.New(aggregates.All()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asker, err := kafka.NewAsker(kafka.AskerConfig{Config: config, Schema: schema, Keys: memory.NewKeys(), States: memory.NewStates()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := asker.Ask(gone, rename(domain.User("gone"), "a", 1)); !errors.Is(err, context.Canceled) {
+		t.Fatalf("nobody waits, and it is answered %v", err)
+	}
+	for outcome, n := range map[string]float64{"left": 1, "failed": 0, "unknown": 0} {
+		if got := measured(t, registry, "cairn_commands_total", "outcome", outcome); got != n {
+			t.Errorf("%v commands are measured as %s, want %v", got, outcome, n)
+		}
 	}
 }
