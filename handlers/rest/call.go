@@ -50,5 +50,5 @@ func (c *call) header() http.Header { return c.router.Response().Header() }
 // traceID is the request's id.
 func (c *call) traceID() string { return traceID(c.router) }
 
-// remote is the caller's address.
-func (c *call) remote() string { return c.router.RealIP() }
+// remote is where the caller is, as far as callers are told apart by that.
+func (c *call) remote() string { return household(c.router.RealIP()) }

@@ -118,7 +118,7 @@ func (s *server) limitCommands(next echo.HandlerFunc) echo.HandlerFunc {
 
 func (s *server) limitSessions(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if err := s.sessions.admit(c, c.RealIP()); err != nil {
+		if err := s.sessions.admit(c, household(c.RealIP())); err != nil {
 			return err
 		}
 		return next(c)

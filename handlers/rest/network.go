@@ -37,20 +37,28 @@ func callers(proxies []string) (echo.IPExtractor, error) {
 	return echo.ExtractIPFromXFFHeader(trust...), errors.Join(errs...)
 }
 
+// CheckProxies names every trusted proxy that is no address and no prefix.
+func CheckProxies(proxies []string) error {
+	_, err := callers(proxies)
+	return err
+}
+
+// household is whom an address is counted for: in IPv6 its network of 64 bits, all of which one caller has, else itself.
+func household(address string) string {
+	ip, err := netip.ParseAddr(address)
+	if err != nil || ip.Is4() || ip.Is4In6() {
+		return address
+	}
+	return netip.PrefixFrom(ip.WithZone(""), 64).Masked().String()
+}
+
 // preflight is how long, in seconds, a browser may remember what it was allowed.
 const preflight = int(10 * time.Minute / time.Second)
 
 // pages lets the pages of some origins read what the interface answers, "*" those of all. There are no cookies,
 // so a page can do nothing that its own token does not allow.
 func pages(origins []string) (echo.MiddlewareFunc, error) {
-	var errs []error
-	for _, origin := range origins {
-		u, err := url.Parse(origin)
-		if origin != "*" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.Scheme+"://"+u.Host != origin || strings.Contains(origin, "*")) {
-			errs = append(errs, fmt.Errorf("rest: origins: %q is none: write them such as https://app.example, or * for all", origin))
-		}
-	}
-	if err := errors.Join(errs...); err != nil || len(origins) == 0 {
+	if err := CheckOrigins(origins); err != nil || len(origins) == 0 {
 		return nil, err
 	}
 	return middleware.CORSWithConfig(middleware.CORSConfig{
@@ -62,4 +70,24 @@ func pages(origins []string) (echo.MiddlewareFunc, error) {
 			headerIdempotencyReplayed, echo.HeaderXRequestID, echo.HeaderWWWAuthenticate},
 		MaxAge: preflight,
 	}), nil
+}
+
+// CheckOrigins names every origin that no browser would send.
+func CheckOrigins(origins []string) error {
+	var errs []error
+	for _, origin := range origins {
+		if origin != "*" && !isOrigin(origin) {
+			errs = append(errs, fmt.Errorf("rest: origins: %q is none: write them as browsers do, such as https://app.example, or * for all", origin))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// isOrigin reports whether a browser could send it: in lower case, with no path, and no port that goes without saying.
+func isOrigin(origin string) bool {
+	u, err := url.Parse(origin)
+	if err != nil || u.Host == "" || u.Scheme+"://"+u.Host != origin || strings.ToLower(origin) != origin || strings.Contains(origin, "*") {
+		return false
+	}
+	return u.Scheme == "https" && u.Port() != "443" || u.Scheme == "http" && u.Port() != "80"
 }

@@ -34,6 +34,12 @@ func TestAnAddressIsTheConnectionsUnlessAProxyIsTrusted(t *testing.T) {
 		if got := last(r, "203.0.113.1, 192.0.2.9", "203.0.113.2, 192.0.2.9", "203.0.113.3, 192.0.2.9, 198.51.100.7"); got != http.StatusTooManyRequests {
 			t.Errorf("what a caller says before the proxy counts: %d", got)
 		}
+		if got := last(r, "2001:db8::1", "2001:db8::2", "2001:db8::ffff:1"); got != http.StatusTooManyRequests {
+			t.Errorf("whoever has a network has as many tries as addresses: %d", got)
+		}
+		if got := last(r, "2001:db8:0:1::1"); got != http.StatusUnauthorized {
+			t.Errorf("another network counts as the same: %d", got)
+		}
 	})
 }
 
@@ -74,6 +80,10 @@ func TestWrongNetworksAreRefusedWithWhatToWrite(t *testing.T) {
 			{nil, []string{"app.example"}, "such as https://app.example"},
 			{nil, []string{"https://*.example"}, "is none"},
 			{nil, []string{"https://app.example/"}, "is none"},
+			{nil, []string{"https://App.example"}, "is none"},
+			{nil, []string{"https://app.example:443"}, "is none"},
+			{nil, []string{"ftp://app.example"}, "is none"},
+			{[]string{"proxy.example"}, []string{"one.example", "two.example"}, `"two.example" is none`},
 		} {
 			wrong := *config
 			wrong.TrustedProxies, wrong.Origins = c.proxies, c.origins

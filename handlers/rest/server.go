@@ -115,20 +115,14 @@ func New(c Config) (http.Handler, error) {
 		c.Readiness = func(context.Context) []Check { return nil }
 	}
 	s := &server{Config: c, kinds: newTable()}
-	var err1, err2 error
+	var err1, err2, err3 error
 	s.commands, err1 = newLimiter("commands", c.Limits.Commands, c.Limits.CommandBurst, c.Limits.Keys, c.Now)
 	s.sessions, err2 = newLimiter("sessions", c.Limits.Sessions, c.Limits.SessionBurst, c.Limits.Keys, c.Now)
-	if err := errors.Join(err1, err2); err != nil {
-		return nil, err
-	}
 	e := echo.New()
 	e.HTTPErrorHandler = s.onError
-	var err error
-	if e.IPExtractor, err = callers(c.TrustedProxies); err != nil {
-		return nil, err
-	}
-	page, err := pages(c.Origins)
-	if err != nil {
+	e.IPExtractor, err3 = callers(c.TrustedProxies)
+	page, err4 := pages(c.Origins)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return nil, err
 	}
 	e.Use(newHTTPMetrics(c.Metrics).measured, s.identify, s.access, middleware.RecoverWithConfig(middleware.RecoverConfig{DisablePrintStack: true, LogErrorFunc: s.panicked}))

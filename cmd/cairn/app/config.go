@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/cairnhq/cairn/handlers/rest"
 )
 
 // Config is how a process is set up. Every field is a flag and an environment variable of the same name;
@@ -127,6 +129,15 @@ func (c Config) Check() error {
 	if c.OTLPEndpoint != "" {
 		_, err := tracesURL(c.OTLPEndpoint)
 		errs = append(errs, err)
+	}
+	if c.RebuildRate < 0 {
+		errs = append(errs, errors.New("CAIRN_REBUILD_RATE must be 0 or more"))
+	}
+	if err := rest.CheckProxies(c.TrustedProxies); err != nil {
+		errs = append(errs, fmt.Errorf("CAIRN_TRUSTED_PROXIES: %w", err))
+	}
+	if err := rest.CheckOrigins(c.CORSOrigins); err != nil {
+		errs = append(errs, fmt.Errorf("CAIRN_CORS_ORIGINS: %w", err))
 	}
 	if c.ModelURL != "" && c.Model == "" {
 		errs = append(errs, errors.New("CAIRN_MODEL_URL without CAIRN_MODEL"))

@@ -2,7 +2,7 @@ package app
 
 import (
 	"context"
-	"fmt"
+	"errors"
 
 	"github.com/cairnhq/cairn/cmd/cairn/prune"
 	"github.com/cairnhq/cairn/domain/aggregates"
@@ -32,7 +32,7 @@ func threadsFold(options *prune.Options) error {
 	}
 	a, ok := schema.Aggregate("thread")
 	if !ok {
-		return fmt.Errorf("this program has no threads")
+		return errors.New("this program has no threads")
 	}
 	options.Fold = a.Fold
 	return nil

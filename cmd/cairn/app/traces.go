@@ -116,7 +116,7 @@ func (a *App) traced(handler http.Handler) http.Handler {
 		handler.ServeHTTP(w, r.WithContext(seen.Context()))
 	})
 	spans := otelhttp.NewHandler(inner, "HTTP", otelhttp.WithTracerProvider(a.provider), otelhttp.WithMeterProvider(noop.NewMeterProvider()),
-		otelhttp.WithPropagators(propagation.TraceContext{}), otelhttp.WithSpanNameFormatter(func(_ string, r *http.Request) string { return r.Method }))
+		otelhttp.WithPropagators(propagation.TraceContext{}), otelhttp.WithSpanNameFormatter(func(operation string, _ *http.Request) string { return operation }))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/healthz" || r.URL.Path == "/readyz" {
 			handler.ServeHTTP(w, r)
