@@ -104,7 +104,7 @@ var ErrNoSession = errors.New("api: log in first")
 
 // Operations are all operations of the contract, asked with the session's token. Answers of status 400 and
 // more are no errors there: Refused tells them.
-func (c *Client) Operations() contract.ClientWithResponsesInterface {
+func (c *Client) Operations() *contract.ClientWithResponses {
 	return c.operations(func(ctx context.Context, request *http.Request) error {
 		token, err := c.Token(ctx)
 		if err != nil {
