@@ -47,6 +47,7 @@ type App struct {
 	infra  *infra
 
 	schema *codec.Schema
+	db     *projections.DB // one for the process: it knows which generations are read
 	vault  *vault.Vault
 	states *writerstates.States
 	tailer *kafka.Tailer
@@ -141,6 +142,7 @@ func (a *App) start(ctx context.Context) error {
 	if err := a.config.openDatabases(ctx, a.infra, a.life, a.log); err != nil {
 		return err
 	}
+	a.db = projections.NewDB(a.infra.read)
 	a.measureInfra()
 	if err := a.openVault(ctx); err != nil {
 		return err
@@ -247,7 +249,7 @@ func (a *App) openLog(ctx context.Context) error {
 func (a *App) around(ctx context.Context, partition int32, since int64, scope domain.Scope, position uint64) (streams.Around, error) {
 	asked, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	found, err := events.New(projections.NewDB(a.infra.read)).Around(a.infra.kafka.Topics.CurrentEra())(asked, partition, since, scope, position)
+	found, err := events.New(a.db).Around(a.infra.kafka.Topics.CurrentEra())(asked, partition, since, scope, position)
 	if err != nil {
 		return streams.Around{Next: -1}, ctx.Err()
 	}
@@ -285,8 +287,7 @@ func (a *App) checkProjections(ctx context.Context) error {
 }
 
 func (a *App) openModels() {
-	pool := a.infra.read
-	db := projections.NewDB(pool)
+	pool, db := a.infra.read, a.db
 	a.events = events.New(db, events.PartitionedBy(a.tailer.PartitionOf))
 	a.threads, a.runs, a.devices = threads.New(db), runs.New(db), devices.New(db)
 	a.effects, a.timers, a.erasures = openeffects.New(db), timers.New(db), erasures.New(db)
