@@ -122,6 +122,9 @@ func ofEcho(err *echo.HTTPError) *problem {
 // onError writes an error as a problem; echo calls it once per request.
 func (s *server) onError(err error, c echo.Context) {
 	if c.Response().Committed {
+		if c.Request().Context().Err() == nil {
+			s.Log.WarnContext(c.Request().Context(), "an answer broke off", "error", err, "route", routeOf(c), "trace_id", traceID(c))
+		}
 		return
 	}
 	if errors.Is(err, context.Canceled) && c.Request().Context().Err() != nil {

@@ -85,7 +85,7 @@ type Config struct {
 	CatchUp uint64
 
 	PublicURL string                        // such as https://cairn.example, in front of problem types; empty: they are relative
-	Readiness func(context.Context) []Check // nil: always ready
+	Readiness func(context.Context) []Check // ends by itself; asked a few times a second at most. nil: always ready
 	Limits    Limits                        // zero: the defaults
 	Now       func() time.Time              // nil: time.Now
 	Log       *slog.Logger                  // nil: nothing is logged
@@ -96,6 +96,7 @@ type Config struct {
 type server struct {
 	Config
 	kinds    table
+	ready    *readiness
 	commands *limiter
 	sessions *limiter
 }
@@ -114,7 +115,7 @@ func New(c Config) (http.Handler, error) {
 	if c.Readiness == nil {
 		c.Readiness = func(context.Context) []Check { return nil }
 	}
-	s := &server{Config: c, kinds: newTable()}
+	s := &server{Config: c, kinds: newTable(), ready: &readiness{look: c.Readiness, now: c.Now}}
 	var err1, err2, err3 error
 	s.commands, err1 = newLimiter("commands", c.Limits.Commands, c.Limits.CommandBurst, c.Limits.Keys, c.Now)
 	s.sessions, err2 = newLimiter("sessions", c.Limits.Sessions, c.Limits.SessionBurst, c.Limits.Keys, c.Now)
