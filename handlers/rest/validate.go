@@ -115,6 +115,25 @@ func fitText(p *openapi3.Parameter, text string) []wrong {
 	return fit(schema, value, p.Name)
 }
 
+// mostValues is how many values a body may have. The smallest takes two bytes to send, and a hundred and more to hold.
+const mostValues = 100_000
+
+// values is how many values a JSON text has, roughly, without making any.
+func values(text []byte) (n int) {
+	quoted := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case !quoted && (c == ',' || c == '[' || c == '{'):
+			n++
+		}
+	}
+	return n
+}
+
 // readBody is a JSON body as it came, and as a value.
 func readBody(c echo.Context, limit int64) (raw []byte, tree any, err error) {
 	if kind, parameters, err := mime.ParseMediaType(c.Request().Header.Get(echo.HeaderContentType)); err != nil || kind != echo.MIMEApplicationJSON ||
@@ -132,6 +151,8 @@ func readBody(c echo.Context, limit int64) (raw []byte, tree any, err error) {
 		return nil, nil, fail("malformed", "the body is empty")
 	case !utf8.Valid(raw):
 		return nil, nil, fail("malformed", "the body is not UTF-8")
+	case values(raw) > mostValues:
+		return nil, nil, fail("too_large", fmt.Sprintf("the body may have at most %d values", mostValues))
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
