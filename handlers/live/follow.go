@@ -57,13 +57,15 @@ type follower struct {
 	tracer tracing.Tracer
 	story  *story
 	after  uint64 // the newest version told
+	posted uint64 // the version that the message brought the thread to; 0: not known
+	floor  uint64 // what is stored of the thread is whole from this version on, as far as that was asked
 	heard  [2]int // the newest turn and attempt of which a provisional frame was told
 }
 
 func (g *Gateway) follower(w *watch, from FollowFrom) *follower {
 	return &follower{
 		watch: w, hub: g.hub, events: g.Events, schema: g.Schema, keys: g.Keys,
-		tracer: g.Tracer, story: newStory(w.run.run, from.Channel), after: from.After,
+		tracer: g.Tracer, story: newStory(w.run.run, from.Channel), after: from.after(), posted: from.Posted,
 	}
 }
 
@@ -106,6 +108,9 @@ func (f *follower) once(ctx context.Context, give func(Output) bool) error {
 		return fmt.Errorf("live: catching up: %w", err)
 	}
 	for _, r := range rows {
+		if err := f.skip(ctx, r.Version, give); err != nil || f.story.ended {
+			return err
+		}
 		if err := f.event(ctx, &item{recorded: r}, give); err != nil || f.story.ended {
 			return err
 		}

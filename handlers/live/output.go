@@ -52,8 +52,10 @@ type Failure struct {
 
 // FollowFrom says where the story begins and how it is told.
 type FollowFrom struct {
-	// After is a version of the thread's stream before which nothing of the run's work lies; AfterPost
-	// finds it from the answer to the command that posted the message.
+	// Posted is the version to which the command that posted the message brought the thread's stream, by its answer. It is
+	// where the story begins, and tells whether the run was pruned. 0: not known.
+	Posted uint64
+	// After is a version of the thread's stream before which nothing of the run's work lies, where more than Posted is known.
 	After uint64
 	// Channel says how committed text is formatted, and whether a Domain comes first.
 	Channel thread.Channel
@@ -62,10 +64,10 @@ type FollowFrom struct {
 // ranBefore is more than the events that one PostMessage command appends.
 const ranBefore = 8
 
-// AfterPost is the place to follow a run from, when its message brought the thread's stream to head.
-func AfterPost(head uint64) uint64 {
-	if head < ranBefore {
-		return 0
+// after is the version behind which the run's events begin.
+func (f FollowFrom) after() uint64 {
+	if f.Posted < ranBefore {
+		return f.After
 	}
-	return head - ranBefore
+	return max(f.After, f.Posted-ranBefore)
 }

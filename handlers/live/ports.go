@@ -15,6 +15,8 @@ type Events interface {
 	// CatchUp answers a stream's events after a version and, of the same snapshot, the place in the log from
 	// which on it lacks some.
 	CatchUp(ctx context.Context, scope domain.Scope, stream domain.Stream, after uint64) ([]streams.Recorded, streams.Checkpoint, error)
+	// Floor answers the version from which on what is stored of a stream is whole; 0: nothing of it was pruned.
+	Floor(ctx context.Context, key streams.StreamKey) (uint64, error)
 	// After answers the oldest events of a stream after a version.
 	After(ctx context.Context, key streams.StreamKey, version uint64, limit int) ([]streams.Recorded, error)
 	// Run answers the events of a run.

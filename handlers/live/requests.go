@@ -120,7 +120,7 @@ func (s *session) run(me *running, kind string, form func(*request, Output) any)
 		older.cancel()
 		<-older.done
 	}
-	from := FollowFrom{After: AfterPost(head(answer, w.key.Stream)), Channel: r.post.Channel}
+	from := FollowFrom{Posted: head(answer, w.key.Stream), Channel: r.post.Channel}
 	s.gateway.follower(w, from).tell(ctx, func(o Output) bool {
 		if ctx.Err() != nil {
 			return false

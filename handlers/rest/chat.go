@@ -14,6 +14,7 @@ import (
 	"github.com/cairnhq/cairn/handlers/live"
 	"github.com/cairnhq/cairn/handlers/rest/contract"
 	"github.com/cairnhq/cairn/projections"
+	"github.com/cairnhq/cairn/projections/events"
 	"github.com/cairnhq/cairn/projections/runs"
 	"github.com/cairnhq/cairn/streams"
 )
@@ -52,7 +53,7 @@ func (s *server) Chat(ctx context.Context, r contract.ChatRequestObject) (contra
 		return nil, err
 	}
 	p := posted{RequestID: key, SessionID: post.Thread, RunID: post.RunID, answer: answer,
-		from: live.FollowFrom{After: live.AfterPost(version(answer, post.Target())), Channel: thread.HTTP}}
+		from: live.FollowFrom{Posted: version(answer, post.Target()), Channel: thread.HTTP}}
 	call := callOf(ctx)
 	call.header().Set("Location", "/api/v1/runs/"+url.PathEscape(p.RunID))
 	if accepts(call.request(), "text/event-stream") {
@@ -133,6 +134,9 @@ func (s *server) answerChat(ctx context.Context, p posted) (contract.ChatRespons
 	}
 	if end == nil {
 		return reply{http.StatusAccepted, view}, nil
+	}
+	if end.Error != nil && end.Error.Code == live.CodePruned {
+		return nil, events.ErrPruned
 	}
 	s.settle(ctx, p, end.Version, &view)
 	if end.Error != nil {

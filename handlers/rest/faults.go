@@ -144,8 +144,11 @@ func says(e *openapi3.SchemaError) string {
 	case "minItems", "maxItems":
 		return "has too few or too many elements"
 	case "minimum", "maximum":
+		beyond := schema.Max != nil && *schema.Max >= 1<<53 // it bounds what fits into a number, and is none that can be written as one
 		switch {
-		case schema.Max == nil:
+		case beyond && e.SchemaField == "maximum":
+			return "is too large"
+		case schema.Max == nil || beyond:
 			return "is at least " + number(*schema.Min)
 		case schema.Min == nil || *schema.Min == 0:
 			return "is at most " + number(*schema.Max)

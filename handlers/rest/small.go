@@ -7,6 +7,7 @@ import (
 
 	"github.com/cairnhq/cairn/handlers/rest/contract"
 	"github.com/cairnhq/cairn/projections"
+	"github.com/cairnhq/cairn/projections/events"
 	"github.com/cairnhq/cairn/streams"
 )
 
@@ -19,7 +20,7 @@ func (s *server) GetThreadHead(ctx context.Context, r contract.GetThreadHeadRequ
 	if callOf(ctx).fresh(w.Max, r.Params.IfNoneMatch) {
 		return contract.GetThreadHead304Response{}, nil
 	}
-	return contract.GetThreadHead200JSONResponse{Body: contract.Window{MinSeq: w.Min, MaxSeq: w.Max, NextSeq: w.Next}}, nil
+	return contract.GetThreadHead200JSONResponse{Body: contract.Window{MinSeq: w.Min, MaxSeq: w.Max, NextSeq: w.Next, PrunedBefore: windowOf(w).Pruned}}, nil
 }
 
 type lastView struct {
@@ -51,7 +52,7 @@ func (s *server) GetLastMessage(ctx context.Context, r contract.GetLastMessageRe
 	return contract.GetLastMessage200JSONResponse{Body: message}, nil
 }
 
-// newest finds the newest entry that a chat shows and that is wanted.
+// newest finds the newest entry that a chat shows and that is wanted. None is ErrPruned where it may have been deleted.
 func (s *server) newest(ctx context.Context, name string, minimum *string, wanted func(entry) bool) (*entry, error) {
 	f := fetch{direction: "before", limit: 10}
 	var err error
@@ -69,7 +70,11 @@ func (s *server) newest(ctx context.Context, name string, minimum *string, wante
 				return &entries[i], nil
 			}
 		}
-		if !more {
+		switch {
+		case more:
+		case f.window.Min > 1:
+			return nil, events.ErrPruned
+		default:
 			return nil, nil
 		}
 		f.seq = entries[0].Seq

@@ -35,6 +35,16 @@ type window struct {
 	Min  uint64 `json:"min_seq"`
 	Max  uint64 `json:"max_seq"`
 	Next uint64 `json:"next_seq"`
+	// Pruned: entries before it were deleted.
+	Pruned *uint64 `json:"pruned_before,omitempty"`
+}
+
+func windowOf(w events.Window) window {
+	v := window{Min: w.Min, Max: w.Max, Next: w.Next}
+	if w.Min > 1 {
+		v.Pruned = &v.Min
+	}
+	return v
 }
 
 // span is what a timeline's answer says besides its entries.
@@ -181,7 +191,7 @@ func (o *opener) entry(ctx context.Context, r streams.Recorded, steps bool) (e e
 
 // span says what lies around the entries.
 func (f fetch) span(entries []entry, more bool) span {
-	a := span{Direction: f.direction, Window: window{f.window.Min, f.window.Max, f.window.Next}}
+	a := span{Direction: f.direction, Window: windowOf(f.window)}
 	if len(entries) > 0 {
 		a.Start, a.End = &entries[0].Seq, &entries[len(entries)-1].Seq
 	}
@@ -247,6 +257,9 @@ func (s *server) writeEntries(ctx context.Context, w http.ResponseWriter, o *ope
 			return fmt.Errorf("the events after %d of %s are gone", cursor, f.key.Stream)
 		}
 		for _, r := range rows {
+			if r.Version != cursor+1 {
+				return fmt.Errorf("the events after %d of %s were deleted meanwhile", cursor, f.key.Stream)
+			}
 			cursor = r.Version
 			one, is, err := o.entry(ctx, r, f.steps)
 			if err != nil {

@@ -727,6 +727,9 @@ type Window struct {
 	MaxSeq  uint64 `json:"max_seq"`
 	MinSeq  uint64 `json:"min_seq"`
 	NextSeq uint64 `json:"next_seq"`
+
+	// PrunedBefore Entries with a lower seq were deleted from the read model, and no page has them: `has_older` is about those that are there. Absent: nothing was deleted.
+	PrunedBefore *uint64 `json:"pruned_before,omitempty"`
 }
 
 // Cursor defines model for Cursor.
