@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -18,6 +19,15 @@ func TestACommandThatIsBrokenOffSaysSo(t *testing.T) {
 		err := ended(ctx, command, fmt.Errorf("copying: %w", context.Canceled))
 		if (err == nil) != complete {
 			t.Errorf("%s, told to end, answered %v", command, err)
+		}
+	}
+}
+
+// TestPruningNeedsATime: none is not the year 1.
+func TestPruningNeedsATime(t *testing.T) {
+	for _, before := range []string{"", " ", "soon", "0001-01-01", "2999-01-01"} {
+		if err := (pruneCmd{Before: before}).Run(t.Context(), nil, nil); err == nil || !strings.Contains(err.Error(), "time") && !strings.Contains(err.Error(), "--before") {
+			t.Errorf("--before %q: %v", before, err)
 		}
 	}
 }

@@ -23,6 +23,9 @@ func (p pruneCmd) Run(ctx context.Context, config *app.Config, c *console) error
 	if err := parseTime(p.Before, &o.Before); err != nil {
 		return err
 	}
+	if o.Before.IsZero() {
+		return errors.New("--before is empty: write the time before which threads must have been quiet, such as 2026-11-30")
+	}
 	if o.Before.After(time.Now()) {
 		return errors.New("--before lies in the future: a thread that somebody talks in right now would lose its history")
 	}
