@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/cairnhq/cairn/projections/lifeline"
 )
 
 // Away reports whether an error says that the database can't be reached just now: it is down, is coming up or
@@ -32,7 +34,7 @@ func Away(err error) bool {
 			}
 		}
 		return false
-	case errors.As(err, &connect), errors.As(err, &network):
+	case errors.As(err, &connect), errors.As(err, &network), errors.Is(err, lifeline.ErrStalled):
 		return true
 	}
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || pgconn.SafeToRetry(err)

@@ -80,7 +80,17 @@ func (k *keys) make(ctx context.Context) error {
 	if k.made {
 		return nil
 	}
-	if err := pgx.BeginFunc(ctx, k.pool, func(tx pgx.Tx) error { return MakeKey(ctx, tx, k.generation) }); err != nil {
+	err := unhurried(ctx, k.pool, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `SELECT FROM projection_generations WHERE projection = $1 AND generation = $2 FOR KEY SHARE`, k.generation.Projection, k.generation.Number)
+		if err == nil && tag.RowsAffected() == 0 {
+			err = ErrNoGeneration // dropped meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		return MakeKey(ctx, tx, k.generation)
+	})
+	if err != nil {
 		return fmt.Errorf("projections: key of %s: %w", k.generation, err)
 	}
 	k.made = true

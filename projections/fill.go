@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
@@ -181,7 +182,7 @@ func (f *fill) index(ctx context.Context) error {
 				return fmt.Errorf("projections: fill %s: %w", t.Generation, err)
 			}
 			if a, ok := t.Projector.(Auditor); ok {
-				if err := a.Audit(ctx, f.Pool, t.Generation); err != nil {
+				if err := unhurried(ctx, f.Pool, func(tx pgx.Tx) error { return a.Audit(ctx, tx, t.Generation) }); err != nil {
 					return fmt.Errorf("projections: fill %s: %w", t.Generation, err)
 				}
 			}

@@ -202,9 +202,7 @@ func MakeKey(ctx context.Context, tx pgx.Tx, g Generation) error {
 
 // BuildIndexes makes a filled generation's keys and indexes, all at once, and has it fed from then on.
 func BuildIndexes(ctx context.Context, pool *pgxpool.Pool, g Generation) error {
-	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		return unhurried(tx, func() error { return buildIndexes(ctx, tx, g) })
-	})
+	err := unhurried(ctx, pool, func(tx pgx.Tx) error { return buildIndexes(ctx, tx, g) })
 	if err != nil {
 		return fmt.Errorf("projections: indexes of %s: %w", g, err)
 	}

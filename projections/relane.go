@@ -27,7 +27,8 @@ func (s *session) relane() error {
 	if err != nil || old {
 		return err
 	}
-	found, err := generations(s.life, e.cfg.Pool, `WHERE g.state = 'feeding' ORDER BY g.projection, g.generation`)
+	// One that is paused is not even levelled: it is not to be written.
+	found, err := generations(s.life, e.cfg.Pool, `WHERE g.state = 'feeding' AND p.paused_at IS NULL ORDER BY g.projection, g.generation`)
 	if err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func (e *Engine) level(ctx context.Context, partition int32, seats []*seat) erro
 			to = s.checkpoint
 		}
 	}
-	if from == to {
+	if from.Next == to.Next {
 		return nil
 	}
 	byLane := map[lane][]*seat{}
@@ -152,11 +153,14 @@ func (e *Engine) setLanes(ctx context.Context, projection string) error {
 			e.cfg.Log.Warn("the lanes of a read model do not stand level and stay as they are", "projection", projection)
 			return nil
 		}
+		// All rows are new ones, also the first lane's: who waits for the lock of an old one to move it finds none (advance).
 		batch := &pgx.Batch{}
+		batch.Queue(`UPDATE projection_checkpoints SET lane = -1 WHERE projection = $1 AND lane = 0`, projection)
 		batch.Queue(`DELETE FROM projection_checkpoints WHERE projection = $1 AND lane > 0`, projection)
 		batch.Queue(`INSERT INTO projection_checkpoints (projection, generation, partition, lane, next_offset, era, lead, writer, closed, after_era, command_offset, updated_at)
 			SELECT projection, generation, partition, n, next_offset, era, lead, writer, closed, after_era, command_offset, updated_at
-			  FROM projection_checkpoints, generate_series(1, $2 - 1) AS n WHERE projection = $1 AND lane = 0`, projection, e.cfg.Lanes)
+			  FROM projection_checkpoints, generate_series(0, $2 - 1) AS n WHERE projection = $1 AND lane = -1`, projection, e.cfg.Lanes)
+		batch.Queue(`DELETE FROM projection_checkpoints WHERE projection = $1 AND lane = -1`, projection)
 		batch.Queue(`UPDATE projection_generations SET lanes = $2 WHERE projection = $1`, projection, e.cfg.Lanes)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 			return err

@@ -106,22 +106,27 @@ var errConflict = errors.New("projections: another copy moved the checkpoint")
 
 // advance is the first statement of every transaction: it moves the checkpoints from where they are expected,
 // or fails. It also clears the mark of a projector that had stopped, which has now got further.
+//
+// Who knows another number of lanes moves nothing: a process that stood still while the lanes were changed would apply the
+// events of other scopes, or leave some out, under a checkpoint that is where it expects it. Either the number is read as it
+// is now, or the row is one that changing it has replaced meanwhile (setLanes), and is gone when its lock is free.
 func advance(ctx context.Context, tx pgx.Tx, seats []*seat, next streams.Checkpoint) error {
 	names, generations, expected := make([]string, len(seats)), make([]int32, len(seats)), make([]int64, len(seats))
-	lanes := make([]int32, len(seats))
+	lanes, of := make([]int32, len(seats)), make([]int32, len(seats))
 	eras := make([]int32, len(seats)) // an offset is one in its era only: a migration of the log leaves another
 	for i, s := range seats {
 		names[i], generations[i], expected[i] = s.projector.Name(), int32(s.generation.Number), s.checkpoint.Next
-		eras[i], lanes[i] = int32(s.checkpoint.Acceptance.Era), int32(s.lane)
+		eras[i], lanes[i], of[i] = int32(s.checkpoint.Acceptance.Era), int32(s.lane), int32(s.generation.Lanes)
 	}
 	a := next.Acceptance
 	tag, err := tx.Exec(ctx, `UPDATE projection_checkpoints c
 		   SET next_offset = $6, era = $7, lead = $8, writer = $9, closed = $10, after_era = $11, command_offset = $12, updated_at = cairn_now(),
 		       stopped_at = NULL, stopped_offset = NULL, stopped_event = NULL, stopped_reason = NULL
-		  FROM unnest($1::text[], $2::int[], $3::bigint[], $4::int[], $13::int[]) AS k (projection, generation, expected, era, lane)
+		  FROM unnest($1::text[], $2::int[], $3::bigint[], $4::int[], $13::int[], $14::int[]) AS k (projection, generation, expected, era, lane, lanes)
+		  JOIN projection_generations g ON g.projection = k.projection AND g.generation = k.generation AND g.lanes = k.lanes
 		 WHERE c.projection = k.projection AND c.generation = k.generation AND c.partition = $5 AND c.lane = k.lane
 		   AND c.next_offset = k.expected AND c.era = k.era`,
-		names, generations, expected, eras, seats[0].partition, next.Next, a.Era, a.Lead, a.Writer, a.Closed, a.After.Era, a.After.Offset, lanes)
+		names, generations, expected, eras, seats[0].partition, next.Next, a.Era, a.Lead, a.Writer, a.Closed, a.After.Era, a.After.Offset, lanes, of)
 	if err != nil {
 		return fmt.Errorf("projections: move the checkpoint: %w", err)
 	}

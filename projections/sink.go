@@ -35,13 +35,15 @@ var errFilled = errors.New("filled")
 // partition fills all targets from one partition, up to the end that was seen.
 func (f *fill) partition(ctx context.Context, partition int32) error {
 	sinks, err := f.sinks(ctx, partition)
-	if err != nil || len(sinks) == 0 {
+	if err != nil {
 		return err
 	}
-	from := slices.MinFunc(sinks, func(a, b *sink) int { return further(a.seats[0], b.seats[0]) }).at
-	if f.done[partition].Swap(from.Next) == 0 {
-		f.before.Add(from.Next)
+	if len(sinks) == 0 {
+		f.stands(partition, f.ends[partition])
+		return nil
 	}
+	from := slices.MinFunc(sinks, func(a, b *sink) int { return further(a.seats[0], b.seats[0]) }).at
+	f.stands(partition, from.Next)
 	var projectors []Projector
 	for _, s := range sinks {
 		projectors = append(projectors, s.seats[0].projector)
@@ -64,6 +66,13 @@ func (f *fill) partition(ctx context.Context, partition int32) error {
 		return err
 	})
 	return group.Wait()
+}
+
+// stands notes where a partition stands when filling it begins.
+func (f *fill) stands(partition int32, next int64) {
+	if f.done[partition].Swap(next) == 0 {
+		f.before.Add(next)
+	}
 }
 
 // read hands pieces to all queues until the end that was seen.
@@ -94,11 +103,21 @@ func (f *fill) read(ctx context.Context, partition int32, from streams.Checkpoin
 	})
 }
 
-// sinks are the targets that have not all of a partition yet.
+// sinks are the targets that have not all of a partition yet. One that is fed has all that Fill could bring: another Fill ended
+// it, perhaps one that was taken for dead. One that is dropped is an error.
 func (f *fill) sinks(ctx context.Context, partition int32) ([]*sink, error) {
 	var sinks []*sink
 	share := f.Memory / int64(len(f.Targets)*fillers(len(f.ends)))
 	for i, t := range f.Targets {
+		now, err := generations(ctx, f.Pool, `WHERE g.projection = $1 AND g.generation = $2`, t.Generation.Projection, t.Generation.Number)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(now) == 0:
+			return nil, fmt.Errorf("projections: fill %s: %w", t.Generation, ErrNoGeneration)
+		case now[0].State == Feeding:
+			continue
+		}
 		seats, err := placed(ctx, f.Pool, []FillTarget{t}, partition)
 		if err != nil {
 			return nil, err

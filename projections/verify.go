@@ -24,14 +24,21 @@ type VerifyOptions struct {
 var ErrNotLevel = errors.New("the generations are not level")
 
 // Verify compares a generation with the live one, in one snapshot in which both stand at the same places, while both are
-// fed and read. The verdict is kept with the generation; only a clean one lets it be swapped. An unclean verdict is no
-// error.
+// fed and read. The verdict is kept with the generation. An unclean verdict is no error.
 func Verify(ctx context.Context, pool *pgxpool.Pool, projection string) (Verdict, error) {
 	return VerifyWith(ctx, pool, projection, VerifyOptions{})
 }
 
 // VerifyWith is Verify with options.
-func VerifyWith(ctx context.Context, pool *pgxpool.Pool, projection string, o VerifyOptions) (v Verdict, err error) {
+func VerifyWith(ctx context.Context, pool *pgxpool.Pool, projection string, o VerifyOptions) (Verdict, error) {
+	v, err := verify(ctx, pool, projection, o)
+	if err != nil {
+		return v, fmt.Errorf("projections: verify %s: %w", projection, err)
+	}
+	return v, nil
+}
+
+func verify(ctx context.Context, pool *pgxpool.Pool, projection string, o VerifyOptions) (v Verdict, err error) {
 	o.Show, o.Patience = cmp.Or(o.Show, 20), cmp.Or(o.Patience, 30*time.Second)
 	deadline := time.NewTimer(o.Patience)
 	defer deadline.Stop()
@@ -52,19 +59,24 @@ func VerifyWith(ctx context.Context, pool *pgxpool.Pool, projection string, o Ve
 		break
 	}
 	if err != nil {
-		return v, fmt.Errorf("projections: verify %s: %w", projection, err)
+		return v, err
 	}
 	return v, keep(ctx, pool, v)
 }
 
-// keep writes a verdict down with its generation.
+// keep writes a verdict down with its generation. What was said of the two before does not count any more, in whichever
+// direction they were compared, and a failure of a rebuild is mended by a clean one.
 func keep(ctx context.Context, pool *pgxpool.Pool, v Verdict) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	tag, err := pool.Exec(ctx, `UPDATE projection_generations SET verdict = $3, verified_at = CASE WHEN $4 THEN cairn_now() END
-		WHERE projection = $1 AND generation = $2`, v.Projection, v.Generation, text, v.Clean())
+	tag, err := pool.Exec(ctx, `WITH mended AS (UPDATE projection_rebuilds SET failed_at = NULL, failure = NULL
+			WHERE projection = $1 AND generation = $2 AND $4),
+		   reverse AS (UPDATE projection_generations SET verdict = NULL, verified_at = NULL
+			WHERE projection = $1 AND generation = $5 AND (verdict->>'live')::int = $2)
+		UPDATE projection_generations SET verdict = $3, verified_at = CASE WHEN $4 THEN cairn_now() END
+		WHERE projection = $1 AND generation = $2`, v.Projection, v.Generation, text, v.Clean(), v.Live)
 	if err == nil && tag.RowsAffected() == 0 {
 		err = ErrNoGeneration
 	}
@@ -89,7 +101,7 @@ func verifyOnce(ctx context.Context, pool *pgxpool.Pool, projection string, o Ve
 		if err := tx.QueryRow(ctx, `SELECT cairn_now()`).Scan(&v.At); err != nil {
 			return err
 		}
-		return unhurried(tx, func() error { return v.compare(ctx, tx, live, other, o.Show) })
+		return patiently(tx, func() error { return v.compare(ctx, tx, live, other, o.Show) })
 	})
 	v.At, v.Took = v.At.UTC(), time.Since(began)
 	return v, err
@@ -134,6 +146,9 @@ func level(ctx context.Context, q querier, live, other Generation) ([]Place, err
 	}
 	if slices.Equal(a, b) {
 		return a, nil
+	}
+	if err := stands(ctx, q, live, other); err != nil {
+		return nil, err
 	}
 	for i, at := range a {
 		if i >= len(b) || b[i] != at {
