@@ -3,7 +3,6 @@ package projections
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,41 +15,35 @@ import (
 
 // SwapOptions change a swap.
 type SwapOptions struct {
-	Generation int  // that is read from then on; 0: the newest other
-	Unverified bool // also without a clean verdict
+	Generation int           // that is read from then on; 0: the newest other
+	Unverified bool          // without a comparison
+	Patience   time.Duration // for a moment at which both stand at the same place; 0: 5 s
 }
 
-// ErrUnverified says that a generation has no clean verdict beside the one that is read.
-var ErrUnverified = errors.New("the generation was not verified")
+// Exchanged is what a swap or a rollback did.
+type Exchanged struct {
+	Generation     // that is read now
+	Before     int // the generation that was read
+	// Differed is the newest verdict on the two, where it says that they differ.
+	Differed *Verdict
+	// Cancelled are other generations that would have been read as soon as they were verified, and are not any more.
+	Cancelled []int
+}
 
-// Swap lets another generation of a projection be read, in one UPDATE: one that is fed, stands where the live one stands or
-// further in every lane, and was found equal to it. The one that was read is fed on, so that Rollback can go back.
-func Swap(ctx context.Context, pool *pgxpool.Pool, projection string, o SwapOptions) (Generation, error) {
-	g, err := exchange(ctx, pool, projection, o.Generation, func(live, other Generation) error {
-		var v Verdict
-		if other.Verdict != nil {
-			if err := json.Unmarshal(other.Verdict, &v); err != nil {
-				return fmt.Errorf("the verdict on generation %d: %w", other.Number, err)
-			}
-		}
-		switch {
-		case o.Unverified:
-			return nil
-		case other.Verdict != nil && !v.Clean():
-			return v.Err()
-		case other.VerifiedAt == nil || v.Live != live.Number:
-			return fmt.Errorf("%w: generation %d beside %d: run `cairn projections verify %s`", ErrUnverified, other.Number, live.Number, projection)
-		}
-		return nil
-	})
+// Swap compares another generation of a projection with the live one and lets it be read where they are equal, in one UPDATE:
+// one that is fed, and stands where the live one stands or further in every lane. The one that was read is fed on, so that
+// Rollback can go back. An older verdict counts for nothing: the rows may be others by now.
+func Swap(ctx context.Context, pool *pgxpool.Pool, projection string, o SwapOptions) (Exchanged, error) {
+	s := swapping{pool: pool, projection: projection, number: o.Generation, unverified: o.Unverified, patience: cmp.Or(o.Patience, 5*time.Second), by: operators}
+	e, err := s.run(ctx)
 	if err != nil {
-		return g, fmt.Errorf("projections: swap %s: %w", projection, err)
+		return e, fmt.Errorf("projections: swap %s: %w", projection, err)
 	}
-	return g, nil
+	return e, nil
 }
 
-// Rollback lets the generation be read again that was read before the last swap.
-func Rollback(ctx context.Context, pool *pgxpool.Pool, projection string) (Generation, error) {
+// Rollback lets the generation be read again that was read before the last swap, at once and whatever was found of it.
+func Rollback(ctx context.Context, pool *pgxpool.Pool, projection string) (Exchanged, error) {
 	var previous *int
 	err := pool.QueryRow(ctx, `SELECT previous FROM projections WHERE name = $1`, projection).Scan(&previous)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -59,9 +52,9 @@ func Rollback(ctx context.Context, pool *pgxpool.Pool, projection string) (Gener
 	if err == nil && previous == nil {
 		err = errors.New("no generation was read before this one, or it was dropped")
 	}
-	var g Generation
+	var e Exchanged
 	if err == nil {
-		g, err = exchange(ctx, pool, projection, *previous, func(_, other Generation) error {
+		e, err = exchange(ctx, pool, projection, *previous, operators, func(_ pgx.Tx, _, other Generation) error {
 			if !other.Previous {
 				return errors.New("another swap came before")
 			}
@@ -69,22 +62,30 @@ func Rollback(ctx context.Context, pool *pgxpool.Pool, projection string) (Gener
 		})
 	}
 	if err != nil {
-		return g, fmt.Errorf("projections: roll %s back: %w", projection, err)
+		return e, fmt.Errorf("projections: roll %s back: %w", projection, err)
 	}
-	return g, nil
+	return e, nil
 }
 
 // exchange makes another generation the live one if it may be.
-func exchange(ctx context.Context, pool *pgxpool.Pool, projection string, number int, may func(live, other Generation) error) (other Generation, err error) {
+func exchange(ctx context.Context, pool *pgxpool.Pool, projection string, number int, by hand, may func(tx pgx.Tx, live, other Generation) error) (e Exchanged, err error) {
 	err = register(ctx, pool, func(tx pgx.Tx) error {
-		var live Generation
-		if live, other, err = pair(ctx, tx, projection, number); err != nil {
+		live, other, err := pair(ctx, tx, projection, number)
+		if err != nil {
 			return err
 		}
-		if err := may(live, other); err != nil {
+		e = Exchanged{Generation: other, Before: live.Number}
+		if v, found := newestVerdict(live, other); found && !v.Clean() {
+			e.Differed = &v
+		}
+		if err := may(tx, live, other); err != nil {
 			return err
 		}
-		// Of one moment: whoever waited for the live one to have a position finds it in the other.
+		// Of one moment: whoever waited for the live one to have a position finds it in the other. So nothing may move the live
+		// one until the swap is there to see.
+		if _, err := tx.Exec(ctx, `SELECT FROM projection_checkpoints WHERE projection = $1 AND generation = $2 FOR SHARE`, projection, live.Number); err != nil {
+			return err
+		}
 		tag, err := tx.Exec(ctx, `UPDATE projections p SET generation = $3, previous = $2, swapped_at = cairn_now()
 			WHERE p.name = $1 AND p.generation = $2 AND NOT EXISTS (
 				SELECT FROM projection_checkpoints a WHERE a.projection = $1 AND a.generation = $2 AND NOT EXISTS (
@@ -98,10 +99,13 @@ func exchange(ctx context.Context, pool *pgxpool.Pool, projection string, number
 			_, err := level(ctx, tx, live, other)
 			return cmp.Or(err, ErrNotLevel)
 		}
+		if e.Cancelled, err = noteSwapped(ctx, tx, projection, live.Number, other.Number, by); err != nil {
+			return err
+		}
 		return send(ctx, tx, notice{Changed: []string{projection}})
 	})
-	other.Live, other.Previous = err == nil, false
-	return other, err
+	e.Live, e.Previous = err == nil, false
+	return e, err
 }
 
 // dropPatience is how long Drop lets others go first.

@@ -87,6 +87,10 @@ func (t tally) beside(ctx context.Context, pool *pgxpool.Pool) (projections.Gene
 // feed moves all generations by one in a transaction, checkpoints first, and answers how far they are.
 func (t tally) feed(ctx context.Context, pool *pgxpool.Pool) (at int64, err error) {
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		// Not in the UPDATE: one that waits for whoever begins a generation would not see that.
+		if _, err := tx.Exec(ctx, `SELECT FROM projection_checkpoints WHERE projection = $1 FOR UPDATE`, t.name); err != nil {
+			return err
+		}
 		rows, err := tx.Query(ctx, `UPDATE projection_checkpoints SET next_offset = next_offset + 1 WHERE projection = $1 RETURNING generation, next_offset`, t.name)
 		if err != nil {
 			return err
@@ -209,12 +213,12 @@ func (t tally) turn(ctx context.Context, pool *pgxpool.Pool) error {
 	if err != nil || !v.Clean() {
 		return errors.Join(err, v.Err())
 	}
-	for _, step := range []func() (projections.Generation, error){
-		func() (projections.Generation, error) {
+	for _, step := range []func() (projections.Exchanged, error){
+		func() (projections.Exchanged, error) {
 			return projections.Swap(ctx, pool, t.name, projections.SwapOptions{})
 		},
-		func() (projections.Generation, error) { return projections.Rollback(ctx, pool, t.name) },
-		func() (projections.Generation, error) {
+		func() (projections.Exchanged, error) { return projections.Rollback(ctx, pool, t.name) },
+		func() (projections.Exchanged, error) {
 			return projections.Swap(ctx, pool, t.name, projections.SwapOptions{Generation: g.Number})
 		},
 	} {
