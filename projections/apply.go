@@ -2,7 +2,6 @@ package projections
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -179,11 +178,13 @@ func (e *Engine) transact(ctx context.Context, seats []*seat, b *piece) (err err
 		}
 	}
 	if len(b.commits) > 0 {
-		text, err := json.Marshal(n)
+		texts, err := n.texts()
 		if err != nil {
 			return err
 		}
-		all.For(Generation{Projection: "notice"}).Queue(notify, string(text))
+		for _, text := range texts {
+			all.For(Generation{Projection: "notice"}).Queue(notify, text)
+		}
 	}
 	if err := all.Flush(ctx, tx); err != nil {
 		return fmt.Errorf("projections: %w", err)

@@ -29,13 +29,42 @@ type execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
+// namesAtOnce is how many generations, and how many models, one notice names at most: Postgres takes no more than 8000 bytes,
+// and a name has at most 63.
+const namesAtOnce = 50
+
+// texts are the notices as they are sent: several where one would name too many.
+func (n notice) texts() ([]string, error) {
+	var all []string
+	for {
+		part := n
+		part.Moved, n.Moved = first(n.Moved)
+		part.Touched, n.Touched = first(n.Touched)
+		text, err := json.Marshal(part)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, string(text))
+		if len(n.Moved)+len(n.Touched) == 0 {
+			return all, nil
+		}
+	}
+}
+
+func first(names []string) (some, rest []string) {
+	n := min(len(names), namesAtOnce)
+	return names[:n], names[n:]
+}
+
 func send(ctx context.Context, on execer, n notice) error {
-	text, err := json.Marshal(n)
+	texts, err := n.texts()
 	if err != nil {
 		return err
 	}
-	if _, err := on.Exec(ctx, notify, string(text)); err != nil {
-		return fmt.Errorf("projections: notify: %w", err)
+	for _, text := range texts {
+		if _, err := on.Exec(ctx, notify, text); err != nil {
+			return fmt.Errorf("projections: notify: %w", err)
+		}
 	}
 	return nil
 }
