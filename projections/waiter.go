@@ -148,14 +148,20 @@ func (w *Waiter) knows(p streams.Position, models []string) bool {
 	})
 }
 
-// stale reports whether the newest that was heard says that a model is not there yet, so that asking is in vain.
+// stale reports whether the newest that was heard says that a model is not there yet, so that asking is in vain. It is not
+// where nothing is known of one of them: that one may have stopped, or be paused.
 func (w *Waiter) stale(p streams.Position, models []string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.heard && slices.ContainsFunc(models, func(model string) bool {
+	var behind bool
+	for _, model := range models {
 		at, ok := w.place(p, model)
-		return ok && at.era == p.Era && at.next <= p.Offset
-	})
+		if !ok || at.era != p.Era {
+			return false
+		}
+		behind = behind || at.next <= p.Offset
+	}
+	return w.heard && behind
 }
 
 // place is how far a model was heard to be in the lane of a position's scope.

@@ -75,12 +75,15 @@ func TestAPausedModelSaysSoAtOnce(t *testing.T) {
 	had := logtest.PositionOf(log.Append(scope, logtest.On("thread-a", thread.Opened{})...))
 	wait(t, pool, log)
 	stop()
-	w := projections.NewWaiter(pool, projections.WithPatience(time.Minute))
+	w := projections.NewWaiter(pool, projections.WithPatience(10*time.Second))
+	heard := w.Changed("threads")
 	run(t, w.Run)
+	<-heard
 	p := logtest.PositionOf(log.Append(scope, logtest.On("thread-a", thread.Titled{})...))
 	answer := make(chan error, 1)
 	go func() { answer <- w.Wait(context.Background(), p, "events", "threads") }()
-	eventually(t, func() error { // it may begin to wait before or after: both are told
+	<-time.After(200 * time.Millisecond) // by now it waits, and knows that both are behind
+	eventually(t, func() error {         // it may begin to wait before or after: both are told
 		_, err := pool.Exec(t.Context(), `UPDATE projections SET paused_at = cairn_now(), paused_by = 'ann' WHERE name = 'threads'`)
 		return err
 	})
