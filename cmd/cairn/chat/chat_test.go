@@ -19,6 +19,7 @@ import (
 func backend(t *testing.T) string {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/v1/sessions", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(map[string]any{"access_token": "a", "refresh_token": "r", "access_expires_at": time.Now().Add(time.Hour)})
 	})
 	mux.HandleFunc("GET /api/v1/ws/device", func(w http.ResponseWriter, r *http.Request) {
