@@ -21,6 +21,7 @@ type dbQueryCmd struct {
 	SQL     string        `arg:"" optional:"" name:"sql" help:"One statement that reads; - takes it from the standard input."`
 	Rows    int           `help:"At most so many rows; 0: all." default:"1000"`
 	Timeout time.Duration `help:"How long it may take." default:"30s"`
+	OwnRole bool          `help:"Ask as the role of the DSN, where the server has no role for the question alone: it may then do whatever that role may."`
 	Vault   bool          `help:"Also show the tables of the vault, without their secrets."`
 }
 
@@ -43,7 +44,10 @@ func (d dbQueryCmd) Run(ctx context.Context, config *app.Config, c *console) err
 	if d.SQL == "" {
 		return d.counts(ctx, attached, c)
 	}
-	o := query.Options{Timeout: d.Timeout, Rows: d.Rows}
+	o := query.Options{Timeout: d.Timeout, Rows: d.Rows, OwnRole: d.OwnRole}
+	if d.OwnRole {
+		fmt.Fprintln(c.err, "cairn: this is asked as the role of the DSN: nothing but the read-only transaction keeps it from what that role may do")
+	}
 	if d.Vault {
 		if o.Vault, err = pgxpool.New(ctx, attached.VaultURL); err != nil {
 			return fmt.Errorf("connect to the vault: %w", err)

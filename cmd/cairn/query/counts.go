@@ -21,7 +21,7 @@ type Count struct {
 
 // Counts are the rows of every table of the database that dsn names, each counted for at most the timeout.
 func Counts(ctx context.Context, dsn string, timeout time.Duration) ([]Count, error) {
-	conn, err := connect(ctx, dsn)
+	conn, err := connect(ctx, dsn, asOwner)
 	if err != nil {
 		return nil, err
 	}

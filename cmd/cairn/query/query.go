@@ -23,6 +23,8 @@ type Options struct {
 	Timeout time.Duration
 	// Rows is how many rows are answered at most; zero: all.
 	Rows int
+	// OwnRole asks as the role of the DSN, which may do more than read; else as a role that is made for the question.
+	OwnRole bool
 	// Vault also shows the tables of this vault, without their secrets. Nil: not.
 	Vault *pgxpool.Pool
 }
@@ -48,7 +50,8 @@ var (
 	ErrSlow   = errors.New("it took too long: ask for less, or allow more with --timeout")
 )
 
-// Ask answers a question in a session of its own that ends with it, so that nothing which it set or locked stays.
+// Ask answers a question in a session of its own that ends with it, so that nothing which it set or locked stays, and as a
+// role of its own that may only read (ErrNoRole where the server has none for it).
 func Ask(ctx context.Context, dsn, sql string, o Options) (Result, error) {
 	sql = strings.TrimRight(strings.TrimSpace(sql), "; \n\t")
 	if strings.ContainsRune(sql, 0) {
@@ -56,11 +59,11 @@ func Ask(ctx context.Context, dsn, sql string, o Options) (Result, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout+5*time.Second) // the server ends it first, in words
 	defer cancel()
-	conn, err := connect(ctx, dsn)
+	conn, leave, err := enter(ctx, dsn, o)
 	if err != nil {
 		return Result{}, err
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer leave()
 	if err := showVault(ctx, conn, sql, o.Vault); err != nil {
 		return Result{}, err
 	}
@@ -76,12 +79,51 @@ func Ask(ctx context.Context, dsn, sql string, o Options) (Result, error) {
 	return result, explained(err, o)
 }
 
-func connect(ctx context.Context, dsn string) (*pgx.Conn, error) {
+// enter begins the session. Whoever leaves ends it, and the role that it was of.
+func enter(ctx context.Context, dsn string, o Options) (conn *pgx.Conn, leave func(), err error) {
+	admin, err := connect(ctx, dsn, asOwner)
+	if err != nil {
+		return nil, nil, err
+	}
+	end := func(conn *pgx.Conn) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		conn.Close(ctx) //nolint:errcheck,gosec // there is nothing in it that anybody waits for
+	}
+	if o.OwnRole {
+		return admin, func() { end(admin) }, nil
+	}
+	role, password, err := newReader(ctx, admin, o.Timeout)
+	if err != nil {
+		end(admin)
+		return nil, nil, err
+	}
+	gone := func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		role.drop(ctx)
+		end(admin)
+	}
+	conn, err = connect(ctx, dsn, func(config *pgx.ConnConfig) {
+		config.User, config.Password = role.name, password
+		delete(config.RuntimeParams, "role") // of the DSN: nothing that this one could be
+	})
+	if err != nil {
+		gone()
+		return nil, nil, fmt.Errorf("%w: %w", ErrNoRole, err)
+	}
+	return conn, func() { end(conn); gone() }, nil
+}
+
+func asOwner(*pgx.ConnConfig) {}
+
+func connect(ctx context.Context, dsn string, as func(*pgx.ConnConfig)) (*pgx.Conn, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("query: %w", err)
 	}
 	config.RuntimeParams["application_name"] = "cairn db query"
+	as(config)
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("query: %w", err)
@@ -89,8 +131,7 @@ func connect(ctx context.Context, dsn string) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// bound limits what the transaction may take and do. Who is a superuser stops being one, where the server allows that: a
-// read-only transaction could still write files and run programs.
+// bound limits what the transaction may take.
 func bound(ctx context.Context, tx pgx.Tx, timeout time.Duration) error {
 	for _, set := range []string{
 		fmt.Sprintf("SET LOCAL statement_timeout = %d", max(1, timeout.Milliseconds())),
@@ -101,14 +142,7 @@ func bound(ctx context.Context, tx pgx.Tx, timeout time.Duration) error {
 			return fmt.Errorf("query: %w", err)
 		}
 	}
-	inner, err := tx.Begin(ctx)
-	if err != nil {
-		return fmt.Errorf("query: %w", err)
-	}
-	if _, err := inner.Exec(ctx, "SET LOCAL ROLE pg_read_all_data"); err != nil {
-		return inner.Rollback(ctx) // not a member of it: then it is no superuser either
-	}
-	return inner.Commit(ctx)
+	return nil
 }
 
 // ask reads through a cursor, which Postgres only makes for what reads; what is no query but tells something goes as it is.
