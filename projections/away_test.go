@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/cairnhq/cairn/projections"
+	"github.com/cairnhq/cairn/projections/lifeline"
 )
 
 // What may be tried again is told from what is wrong, and from a caller's own patience.
@@ -27,6 +28,7 @@ func TestADatabaseThatIsAwayIsToldFromAnError(t *testing.T) {
 		{state("57P03"), true}, // starts up
 		{state("53300"), true}, // no connection left
 		{fmt.Errorf("read: %w", io.ErrUnexpectedEOF), true},
+		{fmt.Errorf("read: %w", lifeline.ErrStalled), true},
 		{state("42P01"), false}, // no such table
 		{state("57014"), false}, // cancelled
 		{errors.New("something else"), false},

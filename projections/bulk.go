@@ -33,8 +33,8 @@ type stash interface {
 	flushed(keep int64)
 }
 
-func newBulk(pool *pgxpool.Pool, keys *keys, fresh bool) *bulk {
-	return &bulk{pool: pool, keys: keys, fresh: fresh, tables: map[string]stash{}}
+func newBulk(pool *pgxpool.Pool, keys *keys) *bulk {
+	return &bulk{pool: pool, keys: keys, tables: map[string]stash{}}
 }
 
 func (b *bulk) size() (n int64) {

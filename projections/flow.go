@@ -44,10 +44,10 @@ func (f *flow) run(ctx context.Context) error {
 
 func (f *flow) read(ctx context.Context, queues []chan *piece) error {
 	e := f.reader.engine
-	kinds, all := kindsOf(e.cfg.Projectors)
+	of := kindsOf(e.cfg.Projectors)
 	return e.cfg.Tailer.Tail(ctx, f.reader.partition, f.from, func(ctx context.Context, b streams.Batch) error {
 		for _, part := range chunks(b, maxEvents) {
-			p := decode(e.cfg.Schema, part, kinds, all)
+			p := decode(e.cfg.Schema, part, of)
 			for _, queue := range queues {
 				select {
 				case queue <- p:

@@ -15,8 +15,7 @@ import (
 type Past struct {
 	schema *codec.Schema
 	models []pastModel
-	kinds  map[string]bool // of streams at which a model looks
-	all    bool
+	kinds  kinds // of streams at which a model looks
 	rows   *bulk
 }
 
@@ -27,9 +26,8 @@ type pastModel struct {
 
 // NewPast is a past without events. What an operator made a projector step over, it steps over here too.
 func NewPast(ctx context.Context, db *DB, schema *codec.Schema, models ...Projector) (*Past, error) {
-	// fresh: there are no rows elsewhere, so that nothing is ever read.
-	p := &Past{schema: schema, rows: newBulk(nil, nil, true)}
-	p.kinds, p.all = kindsOf(models)
+	p := &Past{schema: schema, rows: newBulk(nil, nil), kinds: kindsOf(models)}
+	p.rows.fresh = true // there are no rows elsewhere, so that nothing is ever read
 	for _, m := range models {
 		filler, ok := m.(Filler)
 		if !ok {
@@ -58,7 +56,7 @@ func NewPast(ctx context.Context, db *DB, schema *codec.Schema, models ...Projec
 
 // Apply folds the next events, in their order.
 func (p *Past) Apply(ctx context.Context, events []streams.Recorded) error {
-	batch := newBatch(p.schema, decode(p.schema, streams.Batch{Commits: []streams.Commit{{Events: events}}}, p.kinds, p.all))
+	batch := newBatch(p.schema, decode(p.schema, streams.Batch{Commits: []streams.Commit{{Events: events}}}, p.kinds))
 	for _, m := range p.models {
 		mine := batch.For(Generation{Projection: m.Name(), Revision: m.Revision()})
 		mine.skips, mine.bulk = m.skips, p.rows

@@ -45,29 +45,34 @@ type Selective interface {
 	Kinds() []string
 }
 
-// kindsOf are the kinds of streams that some projectors look at, and whether that is all of them.
-func kindsOf(projectors []Projector) (kinds map[string]bool, all bool) {
-	kinds = map[string]bool{}
+// kinds are kinds of streams; nil: all of them.
+type kinds map[string]bool
+
+func (k kinds) has(kind string) bool { return k == nil || k[kind] }
+
+// kindsOf are the kinds of streams that some projectors look at.
+func kindsOf(projectors []Projector) kinds {
+	found := kinds{}
 	for _, p := range projectors {
 		s, ok := p.(Selective)
 		if !ok {
-			return nil, true
+			return nil
 		}
 		for _, kind := range s.Kinds() {
-			kinds[kind] = true
+			found[kind] = true
 		}
 	}
-	return kinds, false
+	return found
 }
 
 // decode makes a piece of what was read, with the values of events of those kinds. One that can't be decoded has none: who
 // looks at it finds out why.
-func decode(schema *codec.Schema, b streams.Batch, kinds map[string]bool, all bool) *piece {
+func decode(schema *codec.Schema, b streams.Batch, of kinds) *piece {
 	p := &piece{partition: b.Partition, from: b.From, next: b.Next, commits: b.Commits, values: make([][]any, len(b.Commits))}
 	for i := range b.Commits {
 		events := b.Commits[i].Events
 		for j := range events {
-			if !all && !kinds[events[j].Stream.Kind()] {
+			if !of.has(events[j].Stream.Kind()) {
 				continue
 			}
 			value, err := schema.Decode(events[j])

@@ -100,7 +100,7 @@ func (e *Engine) level(ctx context.Context, partition int32, seats []*seat) erro
 	}
 	err := e.cfg.Tailer.Tail(ctx, partition, from, func(ctx context.Context, b streams.Batch) error {
 		for _, part := range chunks(b, maxEvents) {
-			p := decode(e.cfg.Schema, part, nil, true).upTo(to)
+			p := decode(e.cfg.Schema, part, nil).upTo(to)
 			for l, behind := range byLane {
 				if err := e.transact(ctx, behind, l.part(p)); err != nil {
 					return err

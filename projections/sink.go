@@ -48,7 +48,7 @@ func (f *fill) partition(ctx context.Context, partition int32) error {
 	for _, s := range sinks {
 		projectors = append(projectors, s.seats[0].projector)
 	}
-	kinds, all := kindsOf(projectors)
+	of := kindsOf(projectors)
 	group, ctx := errgroup.WithContext(ctx)
 	queues := make([]chan *piece, len(sinks))
 	for i, s := range sinks {
@@ -56,7 +56,7 @@ func (f *fill) partition(ctx context.Context, partition int32) error {
 		group.Go(func() error { return s.run(ctx, queues[i]) })
 	}
 	group.Go(func() error {
-		err := f.read(ctx, partition, from, kinds, all, queues)
+		err := f.read(ctx, partition, from, of, queues)
 		if errors.Is(err, errFilled) {
 			for _, q := range queues {
 				close(q)
@@ -76,10 +76,10 @@ func (f *fill) stands(partition int32, next int64) {
 }
 
 // read hands pieces to all queues until the end that was seen.
-func (f *fill) read(ctx context.Context, partition int32, from streams.Checkpoint, kinds map[string]bool, all bool, queues []chan *piece) error {
+func (f *fill) read(ctx context.Context, partition int32, from streams.Checkpoint, of kinds, queues []chan *piece) error {
 	return f.Tailer.Tail(ctx, partition, from, func(ctx context.Context, b streams.Batch) error {
 		for _, part := range chunks(b, f.pieceSize()) {
-			p := decode(f.Schema, part, kinds, all)
+			p := decode(f.Schema, part, of)
 			n := p.events()
 			if f.limit != nil {
 				if err := f.limit.WaitN(ctx, min(n, f.limit.Burst())); err != nil {
@@ -132,7 +132,8 @@ func (f *fill) sinks(ctx context.Context, partition int32) ([]*sink, error) {
 			continue
 		}
 		if _, ok := t.Projector.(Filler); ok {
-			s.bulk = newBulk(f.Pool, s.keys, s.at == streams.Start())
+			s.bulk = newBulk(f.Pool, s.keys)
+			s.bulk.fresh = s.at == streams.Start()
 		}
 		sinks = append(sinks, s)
 	}
