@@ -10,7 +10,7 @@ import (
 )
 
 // ErrNoProjection is the answer for a name that no projection has.
-var ErrNoProjection = errors.New("there is no such projection: see `cairn projections list`")
+var ErrNoProjection = errors.New("there is no such read model: see `cairn projections list`")
 
 // Pause has a projection, all its generations, fed no more until Resume. Engines hear of it within a second.
 func Pause(ctx context.Context, pool *pgxpool.Pool, name, by string) error {
@@ -63,6 +63,8 @@ type Skipped struct {
 	Offset     int64  `json:"offset"`
 	Event      string `json:"event"`
 	Reason     string `json:"reason"`
+	// Had are the generations that had applied the event before: they keep what it did until they are filled anew.
+	Had []int `json:"had"`
 }
 
 // ErrNotStopped is the answer to Skip where there is nothing to step over.
@@ -81,15 +83,24 @@ func (r *Refused) Error() string {
 }
 
 // Skip has a projection step over the event at which it stopped in a partition, the one first in the log where several lanes
-// or generations stopped. That holds for all its generations, also later ones. It is for who has looked at the event: what
-// the read model then lacks, nothing brings back but a rebuild without the skip.
+// or generations stopped. That holds for all its generations that have not applied it yet, also later ones; those that have
+// are answered. It is for who has looked at the event: what the read model then lacks, nothing brings back but a rebuild
+// without the skip.
 func Skip(ctx context.Context, pool *pgxpool.Pool, projectors []Projector, name string, partition int32, by, reason string) (Skipped, error) {
 	skipped := Skipped{Projection: name, Partition: partition, Reason: reason}
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		stopped := Stopped{Projection: name, Partition: partition}
-		err := tx.QueryRow(ctx, `SELECT stopped_offset, stopped_event, stopped_reason, stopped_at FROM projection_checkpoints
+		var known bool
+		if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM projections WHERE name = $1)`, name).Scan(&known); err != nil {
+			return err
+		}
+		if !known {
+			return ErrNoProjection
+		}
+		var lane, era int
+		err := tx.QueryRow(ctx, `SELECT stopped_offset, stopped_event, stopped_reason, stopped_at, lane, era FROM projection_checkpoints
 			WHERE projection = $1 AND partition = $2 AND stopped_at IS NOT NULL ORDER BY stopped_offset, generation, lane LIMIT 1 FOR UPDATE`,
-			name, partition).Scan(&stopped.Offset, &stopped.Event, &stopped.Reason, &stopped.At)
+			name, partition).Scan(&stopped.Offset, &stopped.Event, &stopped.Reason, &stopped.At, &lane, &era)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return ErrNotStopped
 		}
@@ -108,6 +119,14 @@ func Skip(ctx context.Context, pool *pgxpool.Pool, projectors []Projector, name 
 		batch.Queue(`UPDATE projection_checkpoints SET stopped_at = NULL, stopped_offset = NULL, stopped_event = NULL, stopped_reason = NULL
 			WHERE projection = $1 AND partition = $2 AND stopped_event = $3`, name, partition, stopped.Event)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, `SELECT generation FROM projection_checkpoints WHERE projection = $1 AND partition = $2 AND lane = $3
+			AND (era, next_offset) > ($4, $5) ORDER BY generation`, name, partition, lane, era, stopped.Offset)
+		if err != nil {
+			return err
+		}
+		if skipped.Had, err = pgx.CollectRows(rows, pgx.RowTo[int]); err != nil {
 			return err
 		}
 		return send(ctx, tx, notice{Changed: []string{name}})

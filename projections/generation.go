@@ -30,6 +30,7 @@ type Generation struct {
 	Tables     []string // without the number
 	Live       bool     // it is the one that is read
 	Previous   bool     // a rollback goes there
+	ByHand     bool     // an operator swapped or rolled back to it or from it
 	CreatedAt  time.Time
 	FilledAt   *time.Time
 	VerifiedAt *time.Time
@@ -85,7 +86,7 @@ func LiveGeneration(ctx context.Context, q querier, projection string) (Generati
 
 func generations(ctx context.Context, q querier, which string, args ...any) ([]Generation, error) {
 	rows, err := q.Query(ctx, `SELECT g.projection, g.generation, g.revision, g.lanes, g.state, g.tables, g.shape,
-			p.generation = g.generation, coalesce(p.previous = g.generation, false), g.created_at, g.filled_at, g.verified_at, g.verdict::text
+			p.generation = g.generation, coalesce(p.previous = g.generation, false), g.created_at, g.filled_at, g.verified_at, g.verdict::text, g.by_hand
 		FROM projection_generations g JOIN projections p ON p.name = g.projection `+which, args...)
 	if err != nil {
 		return nil, fmt.Errorf("projections: generations: %w", err)
@@ -93,7 +94,7 @@ func generations(ctx context.Context, q querier, which string, args ...any) ([]G
 	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (g Generation, err error) {
 		var verdict *string
 		err = row.Scan(&g.Projection, &g.Number, &g.Revision, &g.Lanes, &g.State, &g.Tables, &g.shape, &g.Live, &g.Previous,
-			&g.CreatedAt, &g.FilledAt, &g.VerifiedAt, &verdict)
+			&g.CreatedAt, &g.FilledAt, &g.VerifiedAt, &verdict, &g.ByHand)
 		g.CreatedAt = g.CreatedAt.UTC()
 		if verdict != nil {
 			g.Verdict = json.RawMessage(*verdict)

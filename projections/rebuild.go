@@ -50,6 +50,7 @@ type RebuildConfig struct {
 
 	// onlyNewer leaves those alone whose newest revision is read.
 	onlyNewer bool
+	by        hand
 }
 
 // RebuildProgress is how far a rebuild is.
@@ -68,7 +69,7 @@ const (
 // Rebuilt is how the rebuild of one read model ended.
 type Rebuilt struct {
 	Projection string
-	Generation int // the new one
+	Generation int // the new one; 0: none was begun
 	Replaces   int // the one that was read
 	Revision   int
 	TakenUp    bool // somebody had begun it before
@@ -114,6 +115,7 @@ func Rebuild(ctx context.Context, cfg RebuildConfig) (done []Rebuilt, err error)
 	}
 	cfg.Session = cmp.Or(cfg.Session, 10*time.Second)
 	began := time.Now()
+	cfg.Names = distinct(cfg.Names)
 	held, release, err := hold(ctx, cfg.Pool, cfg.Session, cfg.Names)
 	if err != nil {
 		return nil, err
@@ -127,13 +129,15 @@ func Rebuild(ctx context.Context, cfg RebuildConfig) (done []Rebuilt, err error)
 		return nil, err
 	}
 	for _, t := range r.tasks {
-		t.err = r.finish(held, t)
-		var notYet *NotYet
-		if t.err != nil && !errors.As(t.err, &notYet) {
-			t.err = errors.Join(t.err, note(context.WithoutCancel(ctx), cfg.Pool, t.generation, t.err))
+		if t.err == nil {
+			t.err = r.finish(held, t)
+			var notYet *NotYet
+			if t.err != nil && !errors.As(t.err, &notYet) {
+				t.err = errors.Join(t.err, note(context.WithoutCancel(ctx), cfg.Pool, t.generation, t.err))
+			}
 		}
 		done = append(done, Rebuilt{
-			Projection: t.generation.Projection, Generation: t.generation.Number, Replaces: t.live, Revision: t.generation.Revision,
+			Projection: t.projector.Name(), Generation: t.generation.Number, Replaces: t.live, Revision: t.generation.Revision,
 			TakenUp: t.takenUp, Verdict: t.verdict, Swapped: t.swapped, Took: time.Since(began), Err: t.err,
 		})
 	}
@@ -163,7 +167,7 @@ func (r *rebuild) fill(ctx context.Context) error {
 	var targets []FillTarget
 	var names []string
 	for _, t := range r.tasks {
-		if t.generation.State != Feeding {
+		if t.err == nil && t.generation.State != Feeding {
 			targets, names = append(targets, FillTarget{Projector: t.projector, Generation: t.generation}), append(names, t.generation.Projection)
 		}
 	}
@@ -178,7 +182,9 @@ func (r *rebuild) fill(ctx context.Context) error {
 		return nil
 	}
 	for _, t := range r.tasks {
-		err = errors.Join(err, note(context.WithoutCancel(ctx), r.Pool, t.generation, err))
+		if t.err == nil {
+			err = errors.Join(err, note(context.WithoutCancel(ctx), r.Pool, t.generation, err))
+		}
 	}
 	return err
 }
@@ -199,42 +205,47 @@ func (r *rebuild) finish(ctx context.Context, t *task) (err error) {
 		return err
 	}
 	if !t.verdict.Clean() {
-		return fmt.Errorf("projections: %w", t.verdict.Err())
+		return fmt.Errorf("projections: %w: look at `cairn projections verify %s`, and drop it with `cairn projections drop %s %d`",
+			t.verdict.Err(), name, name, t.generation.Number)
 	}
 	if t.swap == SwapManual {
 		return nil
 	}
 	say(PhaseSwapping)
-	if err := swapWhenLevel(ctx, r.Pool, t.generation); err != nil {
-		return err
+	s := swapping{pool: r.Pool, projection: name, number: t.generation.Number, patience: swapPatience, verdict: t.verdict, verified: time.Now(), by: rebuilders}
+	switch _, err := s.run(ctx); {
+	case errors.Is(err, errCancelled):
+		r.Log.Warn("a rebuilt read model is not read: an operator swapped, rolled back, paused or dropped meanwhile", "projection", name, "generation", t.generation.Number)
+		return nil
+	case err != nil:
+		return fmt.Errorf("projections: swap %s: %w", name, err)
 	}
 	t.swapped = true
 	r.Log.Info("a rebuilt read model is read now", "projection", name, "generation", t.generation.Number, "before", t.live)
-	return errors.Join(noteSwapped(ctx, r.Pool, t.generation), r.dropOld(ctx, t.generation))
+	return r.dropOld(ctx, t.generation)
 }
 
 // swapPatience is how long a verified generation may be behind the one that is read: it was equal at one moment, and engines
 // may not have begun to feed it since.
 const swapPatience = 30 * time.Second
 
-func swapWhenLevel(ctx context.Context, pool *pgxpool.Pool, g Generation) error {
-	wait, deadline := newBackOff(), time.Now().Add(swapPatience)
-	for {
-		_, err := Swap(ctx, pool, g.Projection, SwapOptions{Generation: g.Number})
-		if !errors.Is(err, ErrNotLevel) || time.Now().After(deadline) || !pause(ctx, wait.NextBackOff()) {
-			return err
-		}
-	}
-}
-
 // dropOld removes generations to which no rollback goes any more: no command but a swap by number could make them be read again.
+// One that has stopped stays, as evidence, and nothing that an operator chose or left goes by itself.
 func (r *rebuild) dropOld(ctx context.Context, live Generation) error {
 	all, err := Generations(ctx, r.Pool)
 	if err != nil {
 		return err
 	}
+	stopped, err := stopsOf(ctx, r.Pool, live.Projection)
+	if err != nil {
+		return err
+	}
 	for _, g := range Of(all, live.Projection) {
 		if g.Live || g.Previous || g.Number > live.Number {
+			continue
+		}
+		if _, stands := stopped[g.Number]; stands || r.by == background && g.ByHand {
+			r.Log.Info("an old generation stays until an operator drops it", "projection", g.Projection, "generation", g.Number)
 			continue
 		}
 		if err := Drop(ctx, r.Pool, g.Projection, g.Number); err != nil {

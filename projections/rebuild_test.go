@@ -254,8 +254,8 @@ func TestADefectIsNamedAndNothingIsSwapped(t *testing.T) {
 	if _, err := projections.Swap(t.Context(), pool, "threads", projections.SwapOptions{}); err == nil {
 		t.Error("it was swapped although it differs")
 	}
-	if _, err := projections.Rebuild(t.Context(), rebuilding(pool, log, defect, "threads")); !errors.Is(err, projections.ErrDiffers) {
-		t.Errorf("a rebuild on top of it: %v", err)
+	if again, err := projections.Rebuild(t.Context(), rebuilding(pool, log, defect, "threads")); err != nil || !errors.Is(again[0].Err, projections.ErrDiffers) || again[0].Swapped {
+		t.Errorf("a rebuild on top of it: %+v, %v", again, err)
 	}
 	if err := projections.Drop(t.Context(), pool, "threads", 2); err != nil {
 		t.Fatal(err)

@@ -61,9 +61,9 @@ func (r *Rebuilder) once(ctx context.Context) error {
 	}
 	// What was begun keeps its mode; what begins now gets ours.
 	newer := r.cfg.RebuildConfig
-	newer.Names, newer.Swap, newer.onlyNewer = begin, cmp.Or(r.cfg.Swap, SwapAuto), true
+	newer.Names, newer.Swap, newer.onlyNewer, newer.by = begin, cmp.Or(r.cfg.Swap, SwapAuto), true, background
 	left := r.cfg.RebuildConfig
-	left.Names, left.Swap = takeUp, ""
+	left.Names, left.Swap, left.by = takeUp, "", background
 	return errors.Join(r.rebuild(ctx, left), r.rebuild(ctx, newer))
 }
 
@@ -81,16 +81,20 @@ func (r *Rebuilder) due(ctx context.Context) (begin, takeUp []string, err error)
 	if err != nil {
 		return nil, nil, err
 	}
+	paused, err := pausedNow(ctx, r.cfg.Pool)
+	if err != nil {
+		return nil, nil, err
+	}
 	now, unfinished := time.Now(), map[Numbered]bool{}
 	for _, name := range Names(r.cfg.Projectors) {
 		s, exists := found[name]
 		projector, _ := newestOf(r.cfg.Projectors, name)
-		if !exists || now.Before(r.after[name]) {
+		if !exists || paused[name] || now.Before(r.after[name]) {
 			continue
 		}
 		g, has := s.next()
 		switch {
-		case has && r.mine(g, projector, asked):
+		case has && r.mine(s, g, projector, asked):
 			busy, err := Rebuilding(ctx, r.cfg.Pool, name)
 			if err != nil {
 				return nil, nil, err
@@ -110,9 +114,18 @@ func (r *Rebuilder) due(ctx context.Context) (begin, takeUp []string, err error)
 	return begin, takeUp, nil
 }
 
+// pausedNow are the read models that an operator has paused: nothing is done to them.
+func pausedNow(ctx context.Context, q querier) (map[string]bool, error) {
+	return namesOf(ctx, q, `SELECT name FROM projections WHERE paused_at IS NOT NULL`)
+}
+
 // everFed are the read models that have places in the log. Any other is empty, and Ensure replaces it.
 func everFed(ctx context.Context, q querier) (map[string]bool, error) {
-	rows, err := q.Query(ctx, `SELECT DISTINCT projection FROM projection_checkpoints`)
+	return namesOf(ctx, q, `SELECT DISTINCT projection FROM projection_checkpoints`)
+}
+
+func namesOf(ctx context.Context, q querier, sql string) (map[string]bool, error) {
+	rows, err := q.Query(ctx, sql)
 	if err != nil {
 		return nil, fmt.Errorf("projections: %w", err)
 	}
@@ -120,22 +133,24 @@ func everFed(ctx context.Context, q querier) (map[string]bool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("projections: %w", err)
 	}
-	fed := map[string]bool{}
+	found := map[string]bool{}
 	for _, name := range names {
-		fed[name] = true
+		found[name] = true
 	}
-	return fed, nil
+	return found, nil
 }
 
 // mine reports whether there is something to do for a generation that is not read yet.
-func (r *Rebuilder) mine(g Generation, projector Projector, asked asked) bool {
+func (r *Rebuilder) mine(s lineage, g Generation, projector Projector, asked asked) bool {
 	switch {
 	case g.Revision > projector.Revision():
 		return false // a newer release's
+	case g.ByHand:
+		return false // an operator chose it, or left it
 	case g.State != Feeding:
 		return true
 	default:
-		return !differed(g) && asked[Numbered{g.Projection, g.Number}].swap == SwapAuto
+		return !s.differed(g) && asked[Numbered{g.Projection, g.Number}].swap == SwapAuto
 	}
 }
 

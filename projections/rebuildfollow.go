@@ -21,6 +21,7 @@ func FollowOrRebuild(ctx context.Context, cfg RebuildConfig) ([]Rebuilt, error) 
 	var done []Rebuilt
 	follows := map[string]int{} // the generations that others are at
 	began := time.Now()
+	cfg.Names = distinct(cfg.Names)
 	for {
 		rest, finished, err := unfinished(ctx, cfg, follows)
 		if err != nil {

@@ -36,7 +36,8 @@ func hold(ctx context.Context, pool *pgxpool.Pool, session time.Duration, names 
 		}
 	}
 	if len(busy.Names) > 0 {
-		return nil, nil, errors.Join(&busy, conn.Close(context.WithoutCancel(ctx)))
+		_, err = conn.Exec(ctx, `SELECT pg_advisory_unlock_all()`) // the session ends a little later than it is closed
+		return nil, nil, errors.Join(&busy, err, conn.Close(context.WithoutCancel(ctx)))
 	}
 	held, lose := context.WithCancelCause(ctx)
 	stopped := make(chan struct{})

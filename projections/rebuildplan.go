@@ -3,12 +3,11 @@ package projections
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // lineage is what the registry says of one read model.
@@ -43,10 +42,10 @@ func (s lineage) next() (Generation, bool) {
 	return g, g.Number > s.live.Number && !g.Previous
 }
 
-// differed reports whether a generation was found to be wrong.
-func differed(g Generation) bool {
-	var v Verdict
-	return len(g.Verdict) > 0 && json.Unmarshal(g.Verdict, &v) == nil && !v.Clean()
+// differed reports whether the last look at a generation beside the live one found it to be wrong.
+func (s lineage) differed(g Generation) bool {
+	v, found := newestVerdict(s.live, g)
+	return found && !v.Clean()
 }
 
 // plan takes up what is there, or begins.
@@ -56,6 +55,8 @@ func (r *rebuild) plan(ctx context.Context) error {
 		return err
 	}
 	var begin []*task
+	var rate int
+	var memory int64
 	for _, name := range r.Names {
 		s, exists := found[name]
 		projector, compiled := newestOf(r.Projectors, name)
@@ -67,17 +68,19 @@ func (r *rebuild) plan(ctx context.Context) error {
 		}
 		t := &task{projector: projector, live: s.live.Number, swap: cmp.Or(r.Swap, SwapAuto)}
 		r.tasks = append(r.tasks, t)
+		if t.err = r.fed(ctx, t, s.live); t.err != nil {
+			continue
+		}
 		g, unfinished := s.next()
 		switch {
 		case !unfinished:
 			begin = append(begin, t)
 			continue
-		case g.State == Feeding && differed(g):
-			return fmt.Errorf("projections: generation %d of %s: %w: look at `cairn projections verify %s`, and drop it with `cairn projections drop %s %d`",
-				g.Number, name, ErrDiffers, name, name, g.Number)
 		case g.Revision > projector.Revision():
-			return fmt.Errorf("projections: a newer release began generation %d of %s: let it go on there, or drop it with `cairn projections drop %s %d`",
+			t.generation = g
+			t.err = fmt.Errorf("projections: a newer release began generation %d of %s: let it go on there, or drop it with `cairn projections drop %s %d`",
 				g.Number, name, name, g.Number)
+			continue
 		case g.Revision < projector.Revision():
 			// Nobody would read it: this release has a newer one.
 			if err := Drop(ctx, r.Pool, name, g.Number); err != nil {
@@ -87,17 +90,49 @@ func (r *rebuild) plan(ctx context.Context) error {
 			continue
 		}
 		t.generation, t.takenUp = g, true
-		if r.Swap == "" {
-			t.swap, err = swapMode(ctx, r.Pool, g)
-		} else {
-			err = noteBegun(ctx, r.Pool, g, r.Swap, r.By) // who takes it up after us does what we were told
-		}
-		if err != nil {
+		if r.Swap == "" || r.by == background {
+			var o order
+			if o, err = orderOf(ctx, r.Pool, g); err != nil {
+				return err
+			}
+			t.swap, rate, memory = o.swap, least(rate, o.rate), least(memory, o.memory)
+		} else if err := r.noteBegun(ctx, t); err != nil { // who takes it up after us does what we were told
 			return err
 		}
 		r.Log.Info("a rebuild goes on", "projection", name, "generation", g.Number, "state", g.State)
 	}
+	r.MaxRate, r.Memory = cmp.Or(rate, r.MaxRate), cmp.Or(memory, r.Memory)
 	return r.begin(ctx, begin)
+}
+
+// least is the smaller of two bounds, of which 0 is none.
+func least[N int | int64](a, b N) N {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// fed says at once where a rebuild would wait in vain. That the live generation has stopped may be why it is rebuilt: by a newer
+// revision, or for an operator who swaps without a comparison.
+func (r *rebuild) fed(ctx context.Context, t *task, live Generation) error {
+	err := stands(ctx, r.Pool, live, live)
+	if err == nil || !errors.Is(err, errStopped) || t.projector.Revision() <= live.Revision && t.swap == SwapAuto {
+		return noted(err)
+	}
+	r.Log.Warn("what is rebuilt can be compared with nothing: it is for an operator to let it be read", "projection", live.Projection, "because", err)
+	return nil
+}
+
+// distinct are names, each once.
+func distinct(names []string) []string {
+	var found []string
+	for _, name := range names {
+		if !slices.Contains(found, name) {
+			found = append(found, name)
+		}
+	}
+	return found
 }
 
 // begin makes the new generations, if there is room for all of them.
@@ -111,7 +146,7 @@ func (r *rebuild) begin(ctx context.Context, tasks []*task) error {
 			return err
 		}
 		t.generation = g
-		if err := noteBegun(ctx, r.Pool, g, t.swap, r.By); err != nil {
+		if err := r.noteBegun(ctx, t); err != nil {
 			return err
 		}
 		r.Log.Info("a rebuild begins", "projection", g.Projection, "generation", g.Number, "revision", g.Revision)
@@ -184,44 +219,4 @@ func Sizes(ctx context.Context, q querier) (map[Numbered]uint64, error) {
 		return nil, fmt.Errorf("projections: sizes: %w", err)
 	}
 	return sizes, nil
-}
-
-// The notes of a rebuild, for other processes and for people.
-
-func noteBegun(ctx context.Context, pool *pgxpool.Pool, g Generation, swap SwapMode, by string) error {
-	_, err := pool.Exec(ctx, `INSERT INTO projection_rebuilds (projection, generation, revision, swap, asked_by, asked_at) VALUES ($1, $2, $3, $4, $5, cairn_now())
-		ON CONFLICT (projection, generation) DO UPDATE SET revision = EXCLUDED.revision, swap = EXCLUDED.swap, asked_by = EXCLUDED.asked_by,
-			asked_at = EXCLUDED.asked_at, swapped_at = NULL, failed_at = NULL, failure = NULL`, g.Projection, g.Number, g.Revision, string(swap), Text(by))
-	return noted(err)
-}
-
-func noteSwapped(ctx context.Context, pool *pgxpool.Pool, g Generation) error {
-	_, err := pool.Exec(ctx, `UPDATE projection_rebuilds SET swapped_at = cairn_now(), failed_at = NULL, failure = NULL
-		WHERE projection = $1 AND generation = $2`, g.Projection, g.Number)
-	return noted(err)
-}
-
-func note(ctx context.Context, pool *pgxpool.Pool, g Generation, failure error) error {
-	if ctx.Err() != nil || errors.Is(failure, context.Canceled) {
-		return nil // it was told to end
-	}
-	_, err := pool.Exec(ctx, `UPDATE projection_rebuilds SET failed_at = cairn_now(), failure = $3 WHERE projection = $1 AND generation = $2`,
-		g.Projection, g.Number, Text(failure.Error()))
-	return noted(err)
-}
-
-func noted(err error) error {
-	if err != nil {
-		return fmt.Errorf("projections: note a rebuild: %w", err)
-	}
-	return nil
-}
-
-func swapMode(ctx context.Context, pool *pgxpool.Pool, g Generation) (SwapMode, error) {
-	mode := SwapManual // nobody knows who began it
-	err := pool.QueryRow(ctx, `SELECT swap FROM projection_rebuilds WHERE projection = $1 AND generation = $2`, g.Projection, g.Number).Scan(&mode)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return "", fmt.Errorf("projections: %s: %w", g.Projection, err)
-	}
-	return mode, nil
 }

@@ -162,11 +162,12 @@ type projectionsPauseCmd struct {
 // Run pauses.
 func (p projectionsPauseCmd) Run(ctx context.Context, config *app.Config, c *console) error {
 	return operating(ctx, config, func(o *app.Operator) error {
-		if err := o.PauseProjection(ctx, p.Name, operatorName()); err != nil {
+		cancelled, err := o.PauseProjection(ctx, p.Name, operatorName())
+		if err != nil {
 			return err
 		}
-		return said(c, map[string]any{"projection": p.Name, "paused": true},
-			"%s is paused; reads that wait for it are answered 503. It goes on with `cairn projections resume %s`", p.Name, p.Name)
+		return said(c, map[string]any{"projection": p.Name, "paused": true, "cancelled": cancelled},
+			"%s is paused; reads that wait for it are answered 503. It goes on with `cairn projections resume %s`%s", p.Name, p.Name, saidCancelled(p.Name, cancelled))
 	})
 }
 
@@ -200,9 +201,35 @@ func (s projectionsSkipCmd) Run(ctx context.Context, config *app.Config, c *cons
 		if err != nil {
 			return err
 		}
-		return said(c, map[string]any{"projection": skipped.Projection, "event": skipped.Event, "partition": skipped.Partition, "offset": skipped.Offset},
-			"%s steps over event %s (partition %d, offset %d), now and in every later generation", skipped.Projection, skipped.Event, skipped.Partition, skipped.Offset)
+		return said(c, map[string]any{"projection": skipped.Projection, "event": skipped.Event, "partition": skipped.Partition, "offset": skipped.Offset, "had": skipped.Had},
+			"%s steps over event %s (partition %d, offset %d), now and in every later generation%s", skipped.Projection, skipped.Event, skipped.Partition, skipped.Offset,
+			saidHad(skipped))
 	})
+}
+
+// saidHad says which generations a skip comes too late for.
+func saidHad(s projections.Skipped) string {
+	if len(s.Had) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\nGeneration %s had applied it before and keeps what it did: verify finds that they differ, and reading it brings it back. `cairn projections rebuild %s` makes one without it",
+		listed(s.Had), s.Projection)
+}
+
+// saidCancelled says what is not read by itself any more.
+func saidCancelled(name string, cancelled []int) string {
+	if len(cancelled) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\nGeneration %s is not read by itself any more: go on with it with `cairn projections rebuild %s`, or drop it", listed(cancelled), name)
+}
+
+func listed(numbers []int) string {
+	words := make([]string, len(numbers))
+	for i, n := range numbers {
+		words[i] = fmt.Sprint(n)
+	}
+	return strings.Join(words, " and ")
 }
 
 // said prints an object for programs, or a sentence.

@@ -77,6 +77,8 @@ func printRebuilt(c *console, done []projections.Rebuilt) error {
 		switch {
 		case errors.Is(d.Err, projections.ErrDiffers):
 			showVerdict(c, d.Verdict)
+		case d.Err != nil && d.Generation == 0:
+			fmt.Fprintf(c.out, "%s: nothing was begun: %v\n", d.Projection, d.Err)
 		case d.Err != nil:
 			fmt.Fprintf(c.out, "%s: generation %d is there, but not read: %v\n", d.Projection, d.Generation, d.Err)
 		case d.Swapped:

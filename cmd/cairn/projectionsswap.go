@@ -39,26 +39,27 @@ func printVerdict(c *console, v projections.Verdict) error {
 
 type projectionsSwapCmd struct {
 	Name       string `arg:"" help:"The read model."`
-	To         int    `help:"The generation; it may be left out where there is one beside the one that is read." placeholder:"GENERATION"`
-	Unverified bool   `help:"Also where it differs, or was never compared."`
+	To         *int   `help:"The generation; it may be left out where there is one beside the one that is read." placeholder:"GENERATION"`
+	Unverified bool   `help:"At once, without comparing them."`
 }
 
 // Run swaps.
 func (s projectionsSwapCmd) Run(ctx context.Context, config *app.Config, c *console) error {
+	if err := countsFromOne(s.Name, s.To); err != nil {
+		return err
+	}
 	return operating(ctx, config, func(o *app.Operator) error {
-		if s.To == 0 {
-			other, err := o.Other(ctx, s.Name)
-			if err != nil {
-				return err
-			}
-			s.To = other.Number
-		}
-		g, err := o.Swap(ctx, s.Name, projections.SwapOptions{Generation: s.To, Unverified: s.Unverified})
+		to, err := chosen(ctx, o, s.Name, s.To)
 		if err != nil {
 			return err
 		}
-		return said(c, map[string]any{"projection": s.Name, "generation": g.Number, "revision": g.Revision},
-			"generation %d of %s is read now; both are fed until you drop the other one. Go back with `cairn projections rollback %s`", g.Number, s.Name, s.Name)
+		e, err := o.Swap(ctx, s.Name, projections.SwapOptions{Generation: to, Unverified: s.Unverified})
+		if err != nil {
+			return err
+		}
+		return said(c, exchanged(e),
+			"generation %d of %s is read now; both are fed until you drop the other one. Go back with `cairn projections rollback %s`%s%s",
+			e.Number, s.Name, s.Name, saidDiffers(e), saidCancelled(s.Name, e.Cancelled))
 	})
 }
 
@@ -69,35 +70,68 @@ type projectionsRollbackCmd struct {
 // Run goes back.
 func (r projectionsRollbackCmd) Run(ctx context.Context, config *app.Config, c *console) error {
 	return operating(ctx, config, func(o *app.Operator) error {
-		g, err := o.RollbackProjection(ctx, r.Name)
+		e, err := o.RollbackProjection(ctx, r.Name)
 		if err != nil {
 			return err
 		}
-		return said(c, map[string]any{"projection": r.Name, "generation": g.Number, "revision": g.Revision},
-			"generation %d of %s is read again", g.Number, r.Name)
+		return said(c, exchanged(e), "generation %d of %s is read again%s%s", e.Number, r.Name, saidDiffers(e), saidCancelled(r.Name, e.Cancelled))
 	})
+}
+
+// exchanged is a swap or a rollback for programs.
+func exchanged(e projections.Exchanged) map[string]any {
+	return map[string]any{
+		"projection": e.Projection, "generation": e.Number, "revision": e.Revision, "before": e.Before, "differs": e.Differed != nil, "cancelled": e.Cancelled,
+	}
+}
+
+// saidDiffers says that what is read now was found to be another than what was read.
+func saidDiffers(e projections.Exchanged) string {
+	if e.Differed == nil {
+		return ""
+	}
+	return fmt.Sprintf("\nIt differs from generation %d at %d keys, as was found at %s: see `cairn projections verify %s`",
+		e.Before, e.Differed.Differences, e.Differed.At.Format(time.DateTime), e.Projection)
+}
+
+// chosen is the generation that was named, or the one beside that which is read.
+func chosen(ctx context.Context, o *app.Operator, name string, number *int) (int, error) {
+	if number == nil {
+		other, err := o.Other(ctx, name)
+		return other.Number, err
+	}
+	return *number, nil
+}
+
+// countsFromOne refuses a number that no generation has. 0 is not the same as none.
+func countsFromOne(name string, number *int) error {
+	if number != nil && *number < 1 {
+		return fmt.Errorf("there is no generation %d: they count from 1, see `cairn projections status %s`", *number, name)
+	}
+	return nil
 }
 
 type projectionsDropCmd struct {
 	Name       string `arg:"" help:"The read model."`
-	Generation int    `arg:"" optional:"" help:"Which; it may be left out where there is one beside the one that is read."`
+	Generation *int   `arg:"" optional:"" help:"Which; it may be left out where there is one beside the one that is read."`
 }
 
 // Run drops.
 func (d projectionsDropCmd) Run(ctx context.Context, config *app.Config, c *console) error {
+	if err := countsFromOne(d.Name, d.Generation); err != nil {
+		return err
+	}
 	return operating(ctx, config, func(o *app.Operator) error {
-		number := d.Generation
-		if number == 0 {
-			other, err := o.Other(ctx, d.Name)
-			if err != nil {
-				return err
-			}
-			number = other.Number
-		}
-		if err := o.DropGeneration(ctx, d.Name, number); err != nil {
+		number, err := chosen(ctx, o, d.Name, d.Generation)
+		if err != nil {
 			return err
 		}
-		return said(c, map[string]any{"projection": d.Name, "dropped": number}, "generation %d of %s is dropped", number, d.Name)
+		cancelled, err := o.DropGeneration(ctx, d.Name, number)
+		if err != nil {
+			return err
+		}
+		return said(c, map[string]any{"projection": d.Name, "dropped": number, "cancelled": cancelled}, "generation %d of %s is dropped%s",
+			number, d.Name, saidCancelled(d.Name, cancelled))
 	})
 }
 

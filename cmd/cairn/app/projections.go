@@ -25,9 +25,13 @@ func (o *Operator) ProjectionStatus(ctx context.Context, name string) (projectio
 	return projections.StatusOf(ctx, o.read, name)
 }
 
-// PauseProjection stops feeding a read model.
-func (o *Operator) PauseProjection(ctx context.Context, name, by string) error {
-	return projections.Pause(ctx, o.read, name, by)
+// PauseProjection stops feeding a read model, and answers the generations that are not read by themselves any more.
+func (o *Operator) PauseProjection(ctx context.Context, name, by string) ([]int, error) {
+	cancelled, err := projections.CancelSwaps(ctx, o.read, name)
+	if err != nil {
+		return nil, err
+	}
+	return cancelled, projections.Pause(ctx, o.read, name, by)
 }
 
 // ResumeProjection goes on with one that was paused or has stopped.
@@ -69,18 +73,21 @@ func (o *Operator) Other(ctx context.Context, name string) (projections.Generati
 }
 
 // Swap lets a generation be read.
-func (o *Operator) Swap(ctx context.Context, name string, options projections.SwapOptions) (projections.Generation, error) {
+func (o *Operator) Swap(ctx context.Context, name string, options projections.SwapOptions) (projections.Exchanged, error) {
 	return projections.Swap(ctx, o.read, name, options)
 }
 
 // RollbackProjection lets the generation be read that was read before the last swap.
-func (o *Operator) RollbackProjection(ctx context.Context, name string) (projections.Generation, error) {
+func (o *Operator) RollbackProjection(ctx context.Context, name string) (projections.Exchanged, error) {
 	return projections.Rollback(ctx, o.read, name)
 }
 
-// DropGeneration deletes a generation that is not read.
-func (o *Operator) DropGeneration(ctx context.Context, name string, number int) error {
-	return projections.Drop(ctx, o.read, name, number)
+// DropGeneration deletes a generation that is not read, and answers the others that are not read by themselves any more.
+func (o *Operator) DropGeneration(ctx context.Context, name string, number int) ([]int, error) {
+	if err := projections.Drop(ctx, o.read, name, number); err != nil {
+		return nil, err
+	}
+	return projections.CancelSwaps(ctx, o.read, name)
 }
 
 // everybodyReads refuses a generation that a process which runs can't read: one of a release before.
