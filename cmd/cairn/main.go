@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -93,6 +94,11 @@ func run(ctx context.Context, args []string, c console) error {
 		return nil // --help was printed
 	}
 	if err != nil {
+		for _, arg := range args {
+			if n, bad := strconv.Atoi(arg); bad == nil && n < 0 { // the parser takes it for a flag
+				return fmt.Errorf("%s: no number here is below 0 (see `cairn --help`)", arg)
+			}
+		}
 		return fmt.Errorf("%w (see `cairn --help`)", err)
 	}
 	c.json = root.JSON
