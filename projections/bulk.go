@@ -1,12 +1,10 @@
 package projections
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -25,6 +23,8 @@ type bulk struct {
 // stash are the rows of one table that are not written yet, and some that are.
 type stash interface {
 	size() int64
+	// full reports whether it gains nothing to keep more of them.
+	full() bool
 	// keyed reports whether flush changes rows that are there, for which the table must have its key.
 	keyed() bool
 	// flush writes them, and answers how many.
@@ -43,6 +43,8 @@ func (b *bulk) size() (n int64) {
 	}
 	return n
 }
+
+func (b *bulk) full() bool { return slices.ContainsFunc(b.order, stash.full) }
 
 // flush writes all rows. It needs a transaction of its own before where a table lacks its key.
 func (b *bulk) flush(ctx context.Context, tx pgx.Tx, g Generation) (n int64, err error) {
@@ -159,6 +161,8 @@ func (r *rowReader[R]) Read(p []byte) (int, error) {
 
 func (r *Fold[K, R]) size() int64 { return r.bytes }
 
+func (r *Fold[K, R]) full() bool { return false }
+
 func (r *Fold[K, R]) keyed() bool {
 	for _, e := range r.changed {
 		if e.stored {
@@ -244,20 +248,3 @@ func (r *Fold[K, R]) compact() {
 	}
 	r.gone = 0
 }
-
-func (a *added[R]) size() int64 { return int64(len(a.buffer)) }
-
-func (a *added[R]) keyed() bool { return false }
-
-func (a *added[R]) flush(ctx context.Context, tx pgx.Tx, g Generation) (int64, error) {
-	if a.rows == 0 {
-		return 0, nil
-	}
-	source := io.MultiReader(strings.NewReader(copyHeader), bytes.NewReader(a.buffer), strings.NewReader(copyTrailer))
-	if _, err := tx.Conn().PgConn().CopyFrom(ctx, source, g.Expand(a.table.copy())); err != nil {
-		return 0, fmt.Errorf("%s: copy: %w", a.table.Name, err)
-	}
-	return a.rows, nil
-}
-
-func (a *added[R]) flushed(int64) { a.buffer, a.rows = a.buffer[:0], 0 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -178,25 +179,30 @@ func TestAFailingProjectorStopsAloneAndSaysWhy(t *testing.T) {
 
 // TestAHoleInTheLogStopsEvents: and no other model goes past it, also one that began right before it and knows nothing.
 func TestAHoleInTheLogStopsEvents(t *testing.T) {
-	for name, edit := range map[string]func(*streams.Commit){
-		"a version is missing":  func(c *streams.Commit) { c.Events[0].Version++ },
-		"a position is missing": func(c *streams.Commit) { c.Events[0].Position++ },
-		"a version comes twice": func(c *streams.Commit) { c.Events[0].Version-- },
+	for name, edit := range map[string]func(*streams.Recorded){
+		"a version is missing":  func(r *streams.Recorded) { r.Version++ },
+		"a position is missing": func(r *streams.Recorded) { r.Position++ },
+		"a version comes twice": func(r *streams.Recorded) { r.Version-- },
 	} {
-		t.Run(name, func(t *testing.T) {
-			log := logtest.New(1)
-			pool := pgtest.Read(t)
-			log.Append(scope, logtest.On("thread-a", thread.Opened{}, thread.Titled{})...)
-			bad := log.AppendRaw(scope, edit, logtest.On("thread-a", thread.Titled{})...)
-			start(t, pool, log, models(pool))
-			w := projections.NewWaiter(pool, projections.WithPatience(30*time.Second))
-			if err := w.Wait(t.Context(), logtest.PositionOf(bad), "events"); !errors.Is(err, projections.ErrStopped) {
-				t.Fatalf("waiting for events answered %v, wanted ErrStopped", err)
-			}
-			if err := w.Wait(t.Context(), logtest.PositionOf(bad), "threads"); !errors.Is(err, projections.ErrStopped) {
-				t.Fatalf("waiting for threads answered %v, wanted ErrStopped", err)
-			}
-		})
+		for _, events := range []int{1, 300} { // so many are copied
+			t.Run(fmt.Sprintf("%s, %d events", name, events), func(t *testing.T) {
+				log := logtest.New(1)
+				pool := pgtest.Read(t)
+				log.Append(scope, logtest.On("thread-a", thread.Opened{}, thread.Titled{})...)
+				bad := log.AppendRaw(scope, func(c *streams.Commit) {
+					for i := range c.Events {
+						edit(&c.Events[i])
+					}
+				}, logtest.On("thread-a", slices.Repeat([]any{thread.Titled{}}, events)...)...)
+				start(t, pool, log, models(pool))
+				w := projections.NewWaiter(pool, projections.WithPatience(30*time.Second))
+				for _, model := range []string{"events", "threads"} {
+					if err := w.Wait(t.Context(), logtest.PositionOf(bad), model); !errors.Is(err, projections.ErrStopped) {
+						t.Fatalf("waiting for %s answered %v, wanted ErrStopped", model, err)
+					}
+				}
+			})
+		}
 	}
 }
 

@@ -49,6 +49,7 @@ type Batch struct {
 type writes struct {
 	batch  pgx.Batch
 	owners []string
+	copies []func(context.Context, pgx.Tx) error // after them
 }
 
 // NewBatch is a batch outside an engine, for tests.
@@ -89,7 +90,19 @@ func (b Batch) Queue(sql string, args ...any) {
 }
 
 // Flush sends what was queued. The engine does it; tests without one do.
-func (b Batch) Flush(ctx context.Context, tx pgx.Tx) (err error) {
+func (b Batch) Flush(ctx context.Context, tx pgx.Tx) error {
+	if err := b.send(ctx, tx); err != nil {
+		return err
+	}
+	for _, rows := range b.writes.copies {
+		if err := rows(ctx, tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b Batch) send(ctx context.Context, tx pgx.Tx) (err error) {
 	if len(b.writes.owners) == 0 {
 		return nil
 	}

@@ -173,7 +173,7 @@ func (s *sink) apply(ctx context.Context, p *piece) error {
 		}
 	}
 	s.at = p.next
-	if s.bulk.size() > s.memory || time.Since(s.flushed) > flushEvery {
+	if s.bulk.size() > s.memory || s.bulk.full() || time.Since(s.flushed) > flushEvery {
 		return s.flush(ctx, s.at)
 	}
 	return nil
