@@ -19,6 +19,12 @@ func TestBenchmarksRun(t *testing.T) {
 		"growth": func(t *testing.T) (bench.Report, error) {
 			return bench.Growth(ctx, bench.GrowthOptions{Rounds: 1, Events: 3000, Long: 1000, Watch: time.Second, Progress: t.Output()})
 		},
+		"replay": func(t *testing.T) (bench.Report, error) {
+			return bench.Replay(ctx, bench.ReplayOptions{Rounds: 1, Events: 600, Progress: t.Output()})
+		},
+		"live": func(t *testing.T) (bench.Report, error) {
+			return bench.Live(ctx, bench.LiveOptions{Length: 300 * time.Millisecond, Progress: t.Output()})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			report, err := run(t)

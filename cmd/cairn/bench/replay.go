@@ -110,29 +110,36 @@ func (r *replay) models(pool *pgxpool.Pool) []projections.Projector {
 	}
 }
 
-// database makes an empty one.
+// template is what each database is made of: nothing but the read models' tables, empty.
+const template = "replay_template"
+
+// database makes an empty one, instead of the one before.
 func (r *replay) database(ctx context.Context) (*pgxpool.Pool, error) {
-	r.made++
-	name := fmt.Sprintf("replay_%d", r.made)
 	conn, err := pgx.Connect(ctx, r.cluster.DSN("postgres"))
 	if err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
-	_, err = conn.Exec(ctx, "CREATE DATABASE "+name)
-	if err == nil && r.made > 1 {
-		_, err = conn.Exec(ctx, fmt.Sprintf("DROP DATABASE IF EXISTS replay_%d WITH (FORCE)", r.made-1))
+	defer conn.Close(context.WithoutCancel(ctx))
+	if r.made == 0 {
+		if _, err := conn.Exec(ctx, "CREATE DATABASE "+template); err != nil {
+			return nil, fmt.Errorf("bench: %w", err)
+		}
+		if err := migrations.Up(ctx, r.cluster.DSN(template), migrations.Read); err != nil {
+			return nil, err
+		}
 	}
-	if err == nil {
-		_, err = conn.Exec(ctx, "CHECKPOINT") // each begins with nothing of another's to be written
+	r.made++
+	name := fmt.Sprintf("replay_%d", r.made)
+	for _, sql := range []string{
+		fmt.Sprintf("DROP DATABASE IF EXISTS replay_%d WITH (FORCE)", r.made-1),
+		"CREATE DATABASE " + name + " TEMPLATE " + template,
+		"CHECKPOINT", // each begins with nothing of another's to be written
+	} {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return nil, fmt.Errorf("bench: %w", err)
+		}
 	}
-	if err = errors.Join(err, conn.Close(ctx)); err != nil {
-		return nil, fmt.Errorf("bench: %w", err)
-	}
-	dsn := r.cluster.DSN(name)
-	if err := migrations.Up(ctx, dsn, migrations.Read); err != nil {
-		return nil, err
-	}
-	return pgxpool.New(ctx, dsn)
+	return pgxpool.New(ctx, r.cluster.DSN(name))
 }
 
 var errEnd = errors.New("the end")
