@@ -82,7 +82,17 @@ func (r *rebuild) plan(ctx context.Context) error {
 				g.Number, name, name, g.Number)
 			continue
 		case g.Revision < projector.Revision():
-			// Nobody would read it: this release has a newer one.
+			// Nobody would read it: this release has a newer one. But where it has stopped is evidence.
+			stopped, err := stopsOf(ctx, r.Pool, name)
+			if err != nil {
+				return err
+			}
+			if at, stands := stopped[g.Number]; stands && r.by == background {
+				t.generation = g
+				t.err = fmt.Errorf("projections: generation %d of %s, of a release before, has stopped at event %s: look at it, and drop it with `cairn projections drop %s %d`",
+					g.Number, name, at.Event, name, g.Number)
+				continue
+			}
 			if err := Drop(ctx, r.Pool, name, g.Number); err != nil {
 				return err
 			}
