@@ -115,43 +115,17 @@ func work(ctx context.Context, l lane, queue <-chan *piece, apply func(context.C
 	}
 }
 
-// While a lane has a lot in hand it waits this long for more: it is catching up, and larger transactions fold more into a row.
-// What arrives at a pace that can be kept up with is never that much, and waits for nothing.
-const (
-	aLot   = 500
-	linger = 50 * time.Millisecond
-)
-
 // accumulate adds to a piece what waits behind it, as much as goes into one transaction.
 func accumulate(p *piece, l lane, queue <-chan *piece) *piece {
 	joined := &piece{partition: p.partition, from: p.from, next: p.next, commits: slices.Clip(p.commits), values: slices.Clip(p.values)}
-	events := p.events()
-	join := func(more *piece) {
-		more = l.part(more)
-		joined.commits, joined.values = append(joined.commits, more.commits...), append(joined.values, more.values...)
-		joined.next = more.next
-		events += more.events()
-	}
-	var enough <-chan time.Time
-	for events < maxEvents {
+	for events := p.events(); events < maxEvents; {
 		select {
 		case more := <-queue:
-			join(more)
-			continue
+			more = l.part(more)
+			joined.commits, joined.values = append(joined.commits, more.commits...), append(joined.values, more.values...)
+			joined.next = more.next
+			events += more.events()
 		default:
-		}
-		if events < aLot {
-			return joined
-		}
-		if enough == nil {
-			timer := time.NewTimer(linger)
-			defer timer.Stop()
-			enough = timer.C
-		}
-		select {
-		case more := <-queue:
-			join(more)
-		case <-enough:
 			return joined
 		}
 	}
