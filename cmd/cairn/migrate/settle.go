@@ -35,6 +35,10 @@ func (m *move) settle(ctx context.Context) error {
 
 // level waits until every read model has read the old log to its end.
 func (m *move) level(ctx context.Context) error {
+	names := map[string]bool{} // of read models: some have two revisions compiled in
+	for _, p := range m.Projectors(m.read) {
+		names[p.Name()] = true
+	}
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -57,7 +61,7 @@ func (m *move) level(ctx context.Context) error {
 			}
 			behind += max(1, end.Next-s.Checkpoint.Next)
 		}
-		if behind == 0 && len(level) >= len(m.closed)*len(m.Projectors(m.read)) {
+		if behind == 0 && len(level) >= len(m.closed)*len(names) {
 			return nil
 		}
 		m.Progress.Step("records that read models have not read yet", behind, 0)
