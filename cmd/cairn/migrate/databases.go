@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/cairnhq/cairn/migrations"
+	"github.com/cairnhq/cairn/projections"
 	"github.com/cairnhq/cairn/projections/vault"
 )
 
@@ -54,7 +55,13 @@ func (m *move) copyDatabases(ctx context.Context) (read, vaults *pgxpool.Pool, e
 		return nil, nil, fmt.Errorf("connect to the new read models: %w", err)
 	}
 	if err = m.copyTables(ctx, m.vault, vaults); err == nil {
+		err = pgx.BeginFunc(ctx, read, func(tx pgx.Tx) error { return projections.Mirror(ctx, m.read, tx) })
+	}
+	if err == nil {
 		err = m.copyTables(ctx, m.read, read)
+	}
+	if err == nil {
+		err = pgx.BeginFunc(ctx, read, func(tx pgx.Tx) error { return projections.Show(ctx, tx) })
 	}
 	if err != nil {
 		read.Close()
