@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -42,11 +43,14 @@ func TestAPausedProjectionStands(t *testing.T) {
 	}
 	// It stands from some moment on: events go on while threads has the same.
 	for i, same := 0, 0; same < 5; i++ {
+		if i == 500 {
+			t.Fatal("the pause is not seen")
+		}
 		before := count(t, pool, `SELECT coalesce(sum(head), 0)::int FROM threads`)
 		c := chat(log, scope, "thread-a", fmt.Sprint("run", i))
-		w := projections.NewWaiter(pool)
-		for w.Wait(t.Context(), logtest.PositionOf(c), "events") != nil {
-			continue
+		w := projections.NewWaiter(pool, projections.WithPatience(30*time.Second))
+		if err := w.Wait(t.Context(), logtest.PositionOf(c), "events"); err != nil {
+			t.Fatal(err)
 		}
 		if same++; count(t, pool, `SELECT coalesce(sum(head), 0)::int FROM threads`) != before {
 			same = 0

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -33,10 +34,10 @@ func (e *Engine) sampleEnds(ctx context.Context, held map[int32]*holding) {
 var errAgain = errors.New("projections: the registry has changed")
 
 // feed brings the models of a partition along until ctx ends.
-func (e *Engine) feed(ctx context.Context, partition int32, again <-chan struct{}) error {
+func (e *Engine) feed(ctx context.Context, partition int32, h *holding) error {
 	wait := newBackOff()
 	for {
-		moved, err := e.feedOnce(ctx, partition, again)
+		moved, err := e.feedOnce(ctx, partition, h)
 		if moved {
 			wait.Reset()
 		}
@@ -56,13 +57,19 @@ func (e *Engine) feed(ctx context.Context, partition int32, again <-chan struct{
 	}
 }
 
-func (e *Engine) feedOnce(ctx context.Context, partition int32, again <-chan struct{}) (moved bool, err error) {
+func (e *Engine) feedOnce(ctx context.Context, partition int32, h *holding) (moved bool, err error) {
 	select {
-	case <-again: // what it says is read now
+	case <-h.again: // what it says is read now
 	default:
 	}
 	e.stops.forget(partition)
-	seats, err := loadSeats(ctx, e.cfg.Pool, e.cfg.Projectors, partition)
+	found, err := feeding(ctx, e.cfg.Pool)
+	if err != nil {
+		return false, err
+	}
+	text := textOf(found)
+	h.by.Store(&text)
+	seats, err := seatsOf(ctx, e.cfg.Pool, e.cfg.Projectors, found, partition)
 	if err == nil {
 		err = e.checkEra(seats)
 	}
@@ -80,7 +87,7 @@ func (e *Engine) feedOnce(ctx context.Context, partition int32, again <-chan str
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-again:
+		case <-h.again:
 			return errAgain
 		}
 	})
@@ -131,8 +138,8 @@ type registry struct {
 	marked map[string]bool // seats that are marked as stopped
 }
 
-// look has partitions begin again when the registry has changed, and those where a seat that was stopped is not marked so any
-// more: somebody wants it to be tried again.
+// look has partitions begin again that are fed by another registry than there is now, and those where a seat that was stopped
+// is not marked so any more: somebody wants it to be tried again.
 func (s *session) look() {
 	ctx, cancel := context.WithTimeout(s.life, s.engine.cfg.Session/2)
 	defer cancel()
@@ -143,14 +150,14 @@ func (s *session) look() {
 	}
 	for partition, h := range s.held {
 		unmarked := slices.ContainsFunc(stopped[partition], func(one *seat) bool { return !is.marked[one.String()] })
-		if is.text != s.was || unmarked {
+		by := h.by.Load() // nil: it will be read
+		if by != nil && *by != is.text || unmarked {
 			select {
 			case h.again <- struct{}{}:
 			default:
 			}
 		}
 	}
-	s.was = is.text
 }
 
 // String names it.
@@ -160,12 +167,11 @@ func (s *seat) String() string {
 
 func readRegistry(ctx context.Context, q querier) (registry, error) {
 	r := registry{marked: map[string]bool{}}
-	err := q.QueryRow(ctx, `SELECT coalesce(string_agg(concat_ws(' ', p.name, p.generation, p.paused_at IS NOT NULL, g.generation, g.revision, g.lanes), ','
-			ORDER BY p.name, g.generation), '')
-		FROM projections p JOIN projection_generations g ON g.projection = p.name AND g.state = 'feeding'`).Scan(&r.text)
+	found, err := feeding(ctx, q)
 	if err != nil {
 		return r, fmt.Errorf("projections: registry: %w", err)
 	}
+	r.text = textOf(found)
 	rows, err := q.Query(ctx, `SELECT concat_ws(' ', projection, generation, partition, lane) FROM projection_checkpoints WHERE stopped_at IS NOT NULL`)
 	if err != nil {
 		return r, fmt.Errorf("projections: registry: %w", err)
@@ -175,4 +181,13 @@ func readRegistry(ctx context.Context, q querier) (registry, error) {
 		return r, fmt.Errorf("projections: registry: %w", err)
 	}
 	return r, nil
+}
+
+// textOf is what of the generations to feed decides which seats there are.
+func textOf(feeding []Generation) string {
+	var text strings.Builder
+	for _, g := range feeding {
+		fmt.Fprintln(&text, g, g.Revision, g.Lanes, g.Live)
+	}
+	return text.String()
 }

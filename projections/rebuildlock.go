@@ -63,6 +63,10 @@ func hold(ctx context.Context, pool *pgxpool.Pool, session time.Duration, names 
 	return held, func() error {
 		lose(context.Canceled)
 		<-stopped
+		// The session ends a little later than it is closed. A lost one has no locks.
+		free, cancel := context.WithTimeout(context.WithoutCancel(ctx), session/2)
+		_, _ = conn.Exec(free, `SELECT pg_advisory_unlock_all()`)
+		cancel()
 		if err := conn.Close(context.WithoutCancel(ctx)); err != nil {
 			return fmt.Errorf("projections: rebuild: %w", err)
 		}

@@ -28,7 +28,7 @@ func (s *session) relane() error {
 		return err
 	}
 	// One that is paused is not even levelled: it is not to be written.
-	found, err := generations(s.life, e.cfg.Pool, `WHERE g.state = 'feeding' AND p.paused_at IS NULL ORDER BY g.projection, g.generation`)
+	found, err := feeding(s.life, e.cfg.Pool)
 	if err != nil {
 		return err
 	}

@@ -28,14 +28,15 @@ type seat struct {
 // of is the seat's lane.
 func (s *seat) of() lane { return lane{of: s.generation.Lanes, number: s.lane} }
 
-// loadSeats reads where every generation stands that is fed, is not paused, and whose revision is compiled in.
-func loadSeats(ctx context.Context, pool *pgxpool.Pool, projectors []Projector, partition int32) ([]*seat, error) {
-	found, err := generations(ctx, pool, `WHERE g.state = 'feeding' AND p.paused_at IS NULL ORDER BY g.projection, g.generation`)
-	if err != nil {
-		return nil, err
-	}
+// feeding are the generations that are fed and not paused, in the snapshot of q.
+func feeding(ctx context.Context, q querier) ([]Generation, error) {
+	return generations(ctx, q, `WHERE g.state = 'feeding' AND p.paused_at IS NULL ORDER BY g.projection, g.generation`)
+}
+
+// seatsOf reads where those of them stand whose revision is compiled in.
+func seatsOf(ctx context.Context, pool *pgxpool.Pool, projectors []Projector, feeding []Generation, partition int32) ([]*seat, error) {
 	var targets []FillTarget
-	for _, g := range found {
+	for _, g := range feeding {
 		if p := compiled(projectors, g); p != nil {
 			targets = append(targets, FillTarget{Projector: p, Generation: g})
 		}

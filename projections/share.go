@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,7 +26,6 @@ type session struct {
 	group  *errgroup.Group
 	life   context.Context // of the session's goroutines
 	held   map[int32]*holding
-	was    string // the registry, when it was looked at last
 }
 
 // holding is a partition that is ours.
@@ -33,6 +33,9 @@ type holding struct {
 	end   context.CancelFunc
 	ended chan struct{}
 	again chan struct{} // says that the registry has changed
+	// by is the registry by which it is fed. It is compared with what there is, and not one look with the next: a partition that
+	// begins again between two looks, for whatever reason, may have seen a change that is undone by the next one.
+	by atomic.Pointer[string]
 }
 
 // session holds one database session and ends with it.
@@ -89,12 +92,7 @@ func (s *session) join() error {
 	if _, err := s.conn.Exec(ctx, `SELECT pg_advisory_lock($1, pg_backend_pid())`, memberSpace); err != nil {
 		return fmt.Errorf("projections: %w", err)
 	}
-	if err := s.relane(); err != nil {
-		return err
-	}
-	is, err := readRegistry(ctx, s.engine.cfg.Pool) // before anything is fed by it
-	s.was = is.text
-	return err
+	return s.relane()
 }
 
 // share is how many partitions each engine holds at most, so that all are held and none holds much more than another.
@@ -161,7 +159,7 @@ func (s *session) hold(partition int32) {
 	s.held[partition] = h
 	s.group.Go(func() error {
 		defer close(h.ended)
-		err := s.engine.feed(ctx, partition, h.again)
+		err := s.engine.feed(ctx, partition, h)
 		if ctx.Err() != nil && s.life.Err() == nil {
 			return nil // released
 		}
