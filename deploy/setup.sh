@@ -235,10 +235,10 @@ prometheus() {
   apt_update
   give_up_if_needed
   scratch=$(mktemp -d)
+  trap "rm -rf '$scratch'" EXIT
   (cd "$scratch" && quiet apt-get -q -o APT::Sandbox::User=root download prometheus && dpkg-deb -x ./prometheus_*.deb .)
   run install -m 755 "$scratch/usr/bin/prometheus" "$scratch/usr/bin/promtool" /usr/local/bin/
   give_up_if_needed
-  rm -rf "$scratch"
   type -P promtool >/dev/null || { say "/usr/local/bin is not where programs are looked for: add it to PATH" >&2; exit 1; }
 }
 

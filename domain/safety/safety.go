@@ -19,6 +19,7 @@ const (
 	Flush         Mechanism = "flush"          // writer states are stored only from the checkpoint that is expected
 	SetBack       Mechanism = "set-back"       // what is loaded must be of a checkpoint that this writer stored
 	Checkpoint    Mechanism = "checkpoint"     // a read model moves only from the checkpoint that is expected
+	Live          Mechanism = "live"           // a read takes rows of the generation that is the live one in its own snapshot
 	OneOutcome    Mechanism = "one-outcome"    // an effect has the first outcome that reaches the decider, and no other
 	StartEffect   Mechanism = "start-effect"   // what must not be repeated is begun once
 	DeviceJournal Mechanism = "device-journal" // a device answers a call that it knows from its journal
@@ -28,6 +29,6 @@ const (
 func All() []Mechanism {
 	return []Mechanism{
 		FirstLead, Acceptance, After, Close, Positions, ReadBack, RememberedIDs, IDsInFlight, Flush, SetBack,
-		Checkpoint, OneOutcome, StartEffect, DeviceJournal,
+		Checkpoint, Live, OneOutcome, StartEffect, DeviceJournal,
 	}
 }

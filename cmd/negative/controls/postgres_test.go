@@ -2,6 +2,7 @@ package controls_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/cairnhq/cairn/projections"
 	"github.com/cairnhq/cairn/projections/logtest"
 	"github.com/cairnhq/cairn/projections/pgtest"
+	"github.com/cairnhq/cairn/projections/threads"
 	"github.com/cairnhq/cairn/projections/writerstates"
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/streamstest"
@@ -89,6 +91,31 @@ func TestTwoEnginesApplyEveryEventOnce(t *testing.T) {
 	}
 	if n != events {
 		t.Errorf("%d events were applied %d times", events, n)
+	}
+}
+
+// A process that has read a generation reads the next one from the moment of the swap on, though nobody told it.
+func TestAReadFollowsASwap(t *testing.T) {
+	pool := pgtest.Read(t)
+	model := threads.New(projections.NewDB(pool))
+	if err := projections.Ensure(t.Context(), pool, []projections.Projector{model.Projector()}, 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := model.Get(t.Context(), scope, "a"); !errors.Is(err, projections.ErrNotFound) {
+		t.Fatalf("before the swap: %v", err)
+	}
+	next, err := projections.CreateGeneration(t.Context(), pool, model.Projector())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), `INSERT INTO `+next.Table("threads")+` VALUES ($1, 'a', now(), now(), 1, NULL, 1, 0, 0)`, string(scope)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), `UPDATE projections SET generation = $1 WHERE name = 'threads'`, next.Number); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := model.Get(t.Context(), scope, "a"); err != nil {
+		t.Errorf("after the swap: %v", err)
 	}
 }
 
