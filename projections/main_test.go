@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -105,16 +104,5 @@ func run(t testing.TB, f func(context.Context) error) (stop func()) {
 // wait waits until all models have everything of a partition.
 func wait(t testing.TB, pool *pgxpool.Pool, log *logtest.Log) {
 	t.Helper()
-	w := projections.NewWaiter(pool, projections.WithPatience(30*time.Second))
-	for partition := range log.Partitions() {
-		commits := log.Commits(partition)
-		if len(commits) == 0 {
-			continue
-		}
-		p := logtest.PositionOf(commits[len(commits)-1])
-		p.Position = max(p.Position, 1)
-		if err := w.Wait(t.Context(), p, tables...); err != nil {
-			t.Fatal(err)
-		}
-	}
+	logtest.Wait(t, pool, log, tables...)
 }
