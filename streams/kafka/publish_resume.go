@@ -144,6 +144,8 @@ type bound struct{ start, end int64 }
 // to be seen, and would be published again.
 func (p *publishing) bounds(ctx context.Context, topics []string) (map[string]bound, error) {
 	admin := kadm.NewClient(p.out)
+	hanging := time.NewTicker(p.transactionTimeout() + hangsAfter)
+	defer hanging.Stop()
 	for {
 		starts, err1 := admin.ListStartOffsets(ctx, topics...)
 		committed, err2 := admin.ListCommittedOffsets(ctx, topics...)
@@ -171,6 +173,16 @@ func (p *publishing) bounds(ctx context.Context, topics []string) (map[string]bo
 		p.change(func(s *FeedStats) { s.Waiting = "a transaction is open in " + open })
 		if !wait(ctx, 50*time.Millisecond) {
 			return nil, ctx.Err()
+		}
+		select {
+		case <-hanging.C:
+			if p.config.Fencing != Transactions {
+				continue
+			}
+			if err := p.endHanging(ctx, admin, topics); err != nil {
+				return nil, err
+			}
+		default:
 		}
 	}
 }

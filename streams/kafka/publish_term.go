@@ -124,7 +124,7 @@ func (p *publishing) open(ctx context.Context) error {
 		kgo.MaxBufferedRecords(1 << 20), // a batch is bounded by what the tailer fetches at once
 	}
 	if p.config.Fencing == Transactions {
-		options = append(options, kgo.TransactionalID(p.transactionalID()), kgo.TransactionTimeout(p.config.Within+10*time.Second))
+		options = append(options, kgo.TransactionalID(p.transactionalID()), kgo.TransactionTimeout(p.transactionTimeout()))
 	}
 	var err error
 	if p.out, err = p.config.client(options...); err != nil {
@@ -144,6 +144,9 @@ func (p *publishing) open(ctx context.Context) error {
 	}
 	return nil
 }
+
+// transactionTimeout is when the coordinator ends a transaction by itself: later than the batch is given up here.
+func (p *publishing) transactionTimeout() time.Duration { return p.config.Within + 10*time.Second }
 
 // transactionalID belongs to the partition, whoever publishes it.
 func (p *publishing) transactionalID() string {
