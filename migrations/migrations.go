@@ -80,10 +80,12 @@ func Up(ctx context.Context, dsn string, which Database) error {
 
 // renumber lets the numbers of the list of migrations go on after the last one. They start anew after a crash of a Postgres
 // that logs as little as it may (wal_level = minimal): it does not log the numbers that the transaction took which made the
-// list, and the next 31 not either. Every migration since would else fail, and with it the start.
+// list, and the next 31 not either. Every migration since would else fail, and with it the start. The sequence is asked for
+// by what it belongs to: processes that made the list at once can have left it another name.
 func renumber(ctx context.Context, db *sql.DB) error {
-	if _, err := db.ExecContext(ctx, `SELECT setval('cairn_migrations_id_seq', last) FROM (SELECT max(id) AS last FROM cairn_migrations) AS list
-		WHERE last > (SELECT last_value FROM cairn_migrations_id_seq)`); err != nil {
+	if _, err := db.ExecContext(ctx, `SELECT setval(numbers, last) FROM (
+			SELECT pg_get_serial_sequence('cairn_migrations', 'id')::regclass AS numbers, max(id)::bigint AS last FROM cairn_migrations) AS list
+		WHERE last > coalesce(pg_sequence_last_value(numbers), 0)`); err != nil {
 		return fmt.Errorf("the numbers of the list of migrations: %w", err)
 	}
 	return nil

@@ -246,7 +246,7 @@ func TestAnAnswerThatDoesNotComeIsUnknown(t *testing.T) {
 	done := ask(t.Context(), a, c)
 	a.sent(t)
 	p.write(p.commit(c, offset, e.Fingerprint, 1))
-	if r := <-done; r.err != nil || !r.answer.Repeated {
+	if r := <-done; r.err != nil || r.answer.Position.Position != 1 || r.answer.CommandID != c.ID {
 		t.Fatalf("the repeat was answered %+v", r)
 	}
 }
