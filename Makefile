@@ -28,7 +28,7 @@ run: setup build ## Sets up, starts everything in one process, shows the tour, g
 	@./bin/cairn dev --data "$(DATA)" --tour "$(or $(TOUR),yes)"
 
 test: setup build ## Runs the tests
-	@$(POSTGRES) $(GOTESTSUM) --format pkgname --hide-summary=skipped -- -count=1 -p 2 -timeout 20m ./...
+	@$(POSTGRES) $(GOTESTSUM) --format pkgname --hide-summary=skipped -- -count=1 -p 3 -timeout 20m ./...
 
 # What uses a broker, for one of Kafka's brokers; what of it three brokers answer otherwise; and processes of their own. What
 # runs in virtual time, or for the embedded broker only, is left to `make test`.
@@ -96,7 +96,7 @@ lint: ## golangci-lint (builds it the first time)
 	@$(LINT) run ./...
 
 race: setup build ## Tests under the race detector
-	@$(POSTGRES) env CGO_ENABLED=1 $(GOTESTSUM) --format pkgname --hide-summary=skipped -- -race -count=1 -p 2 -timeout 20m ./...
+	@$(POSTGRES) env CGO_ENABLED=1 $(GOTESTSUM) --format pkgname --hide-summary=skipped -- -race -count=1 -p 3 -timeout 20m ./...
 
 wire: ## Writes the lock file of stored shapes anew
 	@$(GO) run ./streams/codec/wirelock

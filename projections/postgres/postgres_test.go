@@ -177,8 +177,10 @@ func TestMigrationsAreIdempotentAndTakeTurns(t *testing.T) {
 		}
 	}
 	// Who made the list at once with others can have left its numbers another name; they go on all the same.
-	exec(t, c, "ALTER SEQUENCE cairn_migrations_id_seq RENAME TO cairn_migrations_id_seq1")
-	exec(t, c, "ALTER SEQUENCE cairn_migrations_id_seq1 RESTART")
+	exec(t, c, `DO $$ BEGIN
+		EXECUTE 'ALTER SEQUENCE ' || pg_get_serial_sequence('cairn_migrations', 'id') || ' RENAME TO numbers';
+		ALTER SEQUENCE numbers RESTART;
+	END $$`)
 	if err := migrations.Up(t.Context(), c.DSN(migrations.Read.Name()), migrations.Read); err != nil {
 		t.Fatalf("a list whose numbers have another name: %v", err)
 	}
