@@ -1,1 +1,4 @@
-export {};
+export * from "./storage.js";
+export * from "./clock.js";
+export * from "./frames.js";
+export * from "./device.js";
