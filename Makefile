@@ -101,7 +101,7 @@ race: setup build ## Tests under the race detector
 wire: ## Writes the lock file of stored shapes anew
 	@$(GO) run ./streams/codec/wirelock
 
-contract: ## Writes the feeds' schemas, samples and AsyncAPI document anew
+contract: ## Writes the feeds' schemas, samples and AsyncAPI document, and that of the socket, anew
 	@$(GO) run ./cmd/contract
 
 api: ## Generates the server's and the client's side of handlers/rest/openapi.yaml anew
@@ -118,7 +118,7 @@ api-release: ## Makes openapi.yaml the contract of the last release (for who rel
 
 generated: wire contract api ## Fails where generated files are not up to date
 	@git diff --exit-code --stat -- streams/codec/wire.lock || { echo "the lock file changed: look at the diff, commit it"; exit 1; }
-	@[ -z "$$(git status --porcelain -- streams/schemas streams/samples streams/asyncapi.yaml)" ] || { git status --short -- streams/schemas streams/samples streams/asyncapi.yaml; echo "the feeds' contract changed: look at the diff, commit it"; exit 1; }
+	@[ -z "$$(git status --porcelain -- streams/schemas streams/samples streams/asyncapi.yaml handlers/live/asyncapi.yaml)" ] || { git status --short -- streams/schemas streams/samples streams/asyncapi.yaml handlers/live/asyncapi.yaml; echo "the contract of the feeds or the socket changed: look at the diff, commit it"; exit 1; }
 	@[ -z "$$(git status --porcelain -- handlers/rest/contract clients/api/contract)" ] || { git status --short -- handlers/rest/contract clients/api/contract; echo "what openapi.yaml generates changed: commit it"; exit 1; }
 
 bench: build ## All benchmarks, as tables

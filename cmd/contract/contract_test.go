@@ -148,10 +148,16 @@ func TestASchemaRefusesWhatIsNoEvent(t *testing.T) {
 	}
 }
 
-// document reads the AsyncAPI document as JSON values.
-func document(t *testing.T) map[string]any {
+// The AsyncAPI documents.
+const (
+	feedsDocument  = "streams/asyncapi.yaml"
+	socketDocument = "handlers/live/asyncapi.yaml"
+)
+
+// document reads an AsyncAPI document as JSON values.
+func document(t *testing.T, path string) map[string]any {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "streams/asyncapi.yaml"))
+	text, err := os.ReadFile(filepath.Join(root, path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,56 +176,60 @@ func document(t *testing.T) map[string]any {
 	return value.(map[string]any)
 }
 
-func TestTheDocumentIsAsyncAPI(t *testing.T) {
+func TestTheDocumentsAreAsyncAPI(t *testing.T) {
 	official, err := os.ReadFile("testdata/asyncapi-3.1.0.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := compiled(t, "https://asyncapi.com/schema-store/3.1.0-without-$id.json", official)
-	d := document(t)
-	if err := s.Validate(d); err != nil {
-		t.Fatal(err)
-	}
-	d["operations"].(map[string]any)["publish_threads"].(map[string]any)["action"] = "shout"
-	if s.Validate(d) == nil {
-		t.Error("an action that AsyncAPI does not know passes")
+	for path, operation := range map[string]string{feedsDocument: "publish_threads", socketDocument: "send"} {
+		d := document(t, path)
+		if err := s.Validate(d); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		d["operations"].(map[string]any)[operation].(map[string]any)["action"] = "shout"
+		if s.Validate(d) == nil {
+			t.Errorf("%s: an action that AsyncAPI does not know passes", path)
+		}
 	}
 }
 
 // TestEveryReferenceLeadsSomewhere follows what the official schema does not: references, within the document and to the
 // schemas beside it.
 func TestEveryReferenceLeadsSomewhere(t *testing.T) {
-	d := document(t)
-	found := 0
-	var walk func(any)
-	walk = func(v any) {
-		switch v := v.(type) {
-		case map[string]any:
-			if ref, ok := v["$ref"].(string); ok {
-				found++
-				if err := follow(d, ref); err != nil {
-					t.Errorf("%s: %v", ref, err)
+	for _, path := range []string{feedsDocument, socketDocument} {
+		d := document(t, path)
+		found := 0
+		var walk func(any)
+		walk = func(v any) {
+			switch v := v.(type) {
+			case map[string]any:
+				if ref, ok := v["$ref"].(string); ok {
+					found++
+					if err := follow(d, filepath.Dir(path), ref); err != nil {
+						t.Errorf("%s: %s: %v", path, ref, err)
+					}
+				}
+				for _, inner := range v {
+					walk(inner)
+				}
+			case []any:
+				for _, inner := range v {
+					walk(inner)
 				}
 			}
-			for _, inner := range v {
-				walk(inner)
-			}
-		case []any:
-			for _, inner := range v {
-				walk(inner)
-			}
 		}
-	}
-	walk(d)
-	if found < 50 {
-		t.Errorf("only %d references", found)
+		walk(d)
+		if found < 50 {
+			t.Errorf("%s: only %d references", path, found)
+		}
 	}
 }
 
-func follow(d map[string]any, ref string) error {
+func follow(d map[string]any, folder, ref string) error {
 	path, local := strings.CutPrefix(ref, "#/")
 	if !local {
-		_, err := os.Stat(filepath.Join(root, "streams", ref))
+		_, err := os.Stat(filepath.Join(root, folder, ref))
 		return err
 	}
 	var at any = d

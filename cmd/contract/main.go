@@ -1,7 +1,7 @@
-// Command contract writes what the world may rely on about the feeds, from the Go types: a JSON Schema for each event
-// type and major version, samples of each, and streams/asyncapi.yaml. A schema only ever grows by optional fields:
-// for anything else it begins the next major version, and a sample that was written is never changed. Run it at the
-// module's root (make contract); it is no part of the shipped program.
+// Command contract writes what the world may rely on, from the Go types: of the feeds a JSON Schema for each event type
+// and major version, samples of each, and streams/asyncapi.yaml; of the device's socket handlers/live/asyncapi.yaml. A
+// feed's schema only ever grows by optional fields: for anything else it begins the next major version, and a sample that
+// was written is never changed. Run it at the module's root (make contract); it is no part of the shipped program.
 package main
 
 import (
@@ -68,6 +68,9 @@ func Files(root string) (map[string][]byte, error) {
 		}
 	}
 	if files["streams/asyncapi.yaml"], err = asyncAPI(types); err != nil {
+		return nil, err
+	}
+	if files["handlers/live/asyncapi.yaml"], err = socketAPI(types, words); err != nil {
 		return nil, err
 	}
 	return files, nil
