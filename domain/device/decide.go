@@ -2,27 +2,38 @@ package device
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 	"unicode/utf8"
 
 	"github.com/cairnhq/cairn/domain"
 )
 
-// State is what a device said last, without its name.
+// State is what a device said last, without its name, and what it is asked. Its slices are shared between states and never
+// changed in place.
 type State struct {
 	known stateJSON
 }
 
 type stateJSON struct {
-	Protocol   int    `json:"protocol,omitempty"`
+	said
+	Seen int64 `json:"seen,omitempty"` // Unix seconds
+
+	Open   []request `json:"open,omitempty"`   // without outcome, oldest first
+	Ended  []string  `json:"ended,omitempty"`  // the last requests with one, oldest first
+	Forgot bool      `json:"forgot,omitempty"` // there were more
+}
+
+// said is the last hello.
+type said struct {
+	Protocol   int    `json:"protocol,omitempty"` // 0: there was none
 	Timezone   string `json:"timezone,omitempty"`
 	Journal    bool   `json:"journal,omitempty"`
 	Batch      bool   `json:"batch,omitempty"`
 	NameDigest string `json:"name_digest,omitempty"`
-	Seen       int64  `json:"seen,omitempty"` // Unix seconds
 }
 
-// Decide records a hello that says something new, and that the device was seen.
+// Decide records a hello that says something new, that the device was seen, and what becomes of a request.
 func (s State) Decide(c Command) ([]Event, error) {
 	if !c.Target().Valid() {
 		return nil, domain.Reject(domain.CodeInvalid, "the device's id is malformed")
@@ -32,6 +43,20 @@ func (s State) Decide(c Command) ([]Event, error) {
 		return s.introduce(c)
 	case See:
 		return s.see(c)
+	case RequestData:
+		return s.requestData(c)
+	case RequestMutation:
+		return s.requestMutation(c)
+	case CancelRequest:
+		return s.cancelRequest(c)
+	case OfferRequest:
+		return s.offerRequest(c)
+	case RecordAnswer:
+		return s.recordAnswer(c)
+	case LoseRequest:
+		return s.loseRequest(c)
+	case FireTimer:
+		return s.fireTimer(c), nil
 	default:
 		return nil, domain.Reject(domain.CodeInvalid, "a device knows no such command")
 	}
@@ -47,7 +72,7 @@ func (s State) introduce(i Introduce) ([]Event, error) {
 		return nil, domain.Reject(domain.CodeInvalid, "a device's name has at most 200 characters")
 	}
 	e := introduced(i)
-	if s.Evolve(e) == s {
+	if s.Evolve(e).known.said == s.known.said {
 		return nil, nil
 	}
 	return []Event{e}, nil
@@ -76,11 +101,24 @@ func introduced(i Introduce) Introduced {
 func (s State) Evolve(e Event) State {
 	switch e := e.(type) {
 	case Introduced:
-		s.known = stateJSON{
-			Protocol: e.Protocol, Timezone: e.Timezone, Journal: e.Journal, Batch: e.Batch, NameDigest: e.NameDigest, Seen: s.known.Seen,
-		}
+		s.known.said = said{Protocol: e.Protocol, Timezone: e.Timezone, Journal: e.Journal, Batch: e.Batch, NameDigest: e.NameDigest}
 	case Seen:
 		s.known.Seen = max(s.known.Seen, e.At.Unix())
+	case DataRequested:
+		s.known.Open = append(slices.Clone(s.known.Open), request{ID: e.RequestID})
+	case MutationRequested:
+		s.known.Open = append(slices.Clone(s.known.Open), request{ID: e.RequestID, Write: true})
+	case RequestOffered:
+		s = s.offered(e)
+	case DataAnswered:
+		s = s.ended(e.RequestID)
+	case DataFailed:
+		s = s.ended(e.RequestID)
+	case MutationCompleted:
+		s = s.ended(e.RequestID)
+	case MutationFailed:
+		s = s.ended(e.RequestID)
+	case LateAnswerRecorded:
 	}
 	return s
 }

@@ -1,5 +1,5 @@
-// Package device is an installed client: what it said of itself. Whether it is online is presence, a
-// work table, and not here.
+// Package device is an installed client: what it said of itself, and what it is asked to do outside a run.
+// Whether it is online is presence, a work table, and not here.
 package device
 
 import (
@@ -20,6 +20,14 @@ type Event interface{ deviceEvent() }
 var Events = []domain.Kind{
 	domain.Named[Introduced]("device.introduced"),
 	domain.Named[Seen]("device.seen"),
+	domain.Named[DataRequested]("device.data_requested"),
+	domain.Named[MutationRequested]("device.mutation_requested"),
+	domain.Named[RequestOffered]("device.request_offered"),
+	domain.Named[DataAnswered]("device.data_answered"),
+	domain.Named[DataFailed]("device.data_failed"),
+	domain.Named[MutationCompleted]("device.mutation_completed"),
+	domain.Named[MutationFailed]("device.mutation_failed"),
+	domain.Named[LateAnswerRecorded]("device.late_answer_recorded"),
 }
 
 // Introduced is what a device said in its hello; a later one replaces it.
@@ -60,6 +68,13 @@ type Command interface {
 var Commands = []domain.Kind{
 	domain.Named[Introduce]("device.introduce"),
 	domain.Named[See]("device.see"),
+	domain.Named[RequestData]("device.request_data"),
+	domain.Named[RequestMutation]("device.request_mutation"),
+	domain.Named[CancelRequest]("device.cancel_request"),
+	domain.Named[OfferRequest]("device.offer_request"),
+	domain.Named[RecordAnswer]("device.record_answer"),
+	domain.Named[LoseRequest]("device.lose_request"),
+	domain.Named[FireTimer]("device.fire_timer"),
 }
 
 // Introduce records a hello; one that says nothing new: accepted, no events.

@@ -3,6 +3,7 @@ package device_test
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -79,7 +80,7 @@ func TestSeenHourlyOrWhereWorkWaits(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if said := state.Evolve(device.Introduced{Protocol: 2}); said.Evolve(device.Introduced{}) != state.Evolve(device.Introduced{}) {
+		if said := state.Evolve(device.Introduced{Protocol: 2}); !reflect.DeepEqual(said.Evolve(device.Introduced{}), state.Evolve(device.Introduced{})) {
 			t.Errorf("%d: a hello forgot when the device was seen", i)
 		}
 	}

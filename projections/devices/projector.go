@@ -64,6 +64,8 @@ func (p projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) er
 		case device.Introduced:
 			rows.Want(keyOf(e))
 		case device.Seen: // presence is not here
+		case device.DataRequested, device.MutationRequested, device.RequestOffered, device.DataAnswered, device.DataFailed,
+			device.MutationCompleted, device.MutationFailed, device.LateAnswerRecorded: // they are in projections/requests
 		default:
 			return &projections.EventError{Event: e.Recorded, Err: errors.New("no event of a device")}
 		}
