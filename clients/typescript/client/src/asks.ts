@@ -1,11 +1,11 @@
 // The requests of a client: sent when there is a connection, again after each, and gone from the outbox at their end.
 import type { Clock } from "./clock.js";
-import type { Frame } from "./frames.js";
+import type { ClientFrame, FloatingRequest, Frame, HomeRequest } from "./frames.js";
 import type { Outbox } from "./outbox.js";
 import { type Ask, Asked, frameOf } from "./requests.js";
 
 export interface AsksOptions {
-  send: (frame: Frame) => boolean;
+  send: (frame: ClientFrame) => boolean;
   outbox: Outbox;
   clock: Clock;
   newID: () => string;
@@ -18,7 +18,7 @@ const passing = new Set(["rate_limited", "unavailable", "outcome_unknown"]);
 
 export class Asks {
   readonly #o: AsksOptions;
-  readonly #open = new Map<string, { asked: Asked; frame: Frame }>();
+  readonly #open = new Map<string, { asked: Asked; frame: HomeRequest | FloatingRequest }>();
   readonly #timers = new Map<string, unknown>();
   #restored: Promise<void> | undefined;
 
@@ -34,7 +34,7 @@ export class Asks {
     const frame = frameOf({ ...ask, requestId });
     const asked = new Asked(requestId);
     this.#open.set(requestId, { asked, frame });
-    this.#o.outbox.add({ kind: "request", id: requestId, frame: frame as Record<string, unknown> }).then(
+    this.#o.outbox.add({ kind: "request", id: requestId, frame }).then(
       () => this.#open.has(requestId) && this.#o.send(frame),
       (error: Error) => this.#end(requestId, error),
     );
@@ -94,7 +94,7 @@ export class Asks {
     this.#restored ??= (async () => {
       for (const entry of await this.#o.outbox.pending()) {
         if (entry.kind !== "request" || this.#open.has(entry.id)) continue;
-        this.#open.set(entry.id, { asked: new Asked(entry.id), frame: entry.frame as Frame });
+        this.#open.set(entry.id, { asked: new Asked(entry.id), frame: entry.frame });
       }
     })();
     return this.#restored;

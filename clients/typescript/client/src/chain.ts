@@ -3,7 +3,7 @@
 // `hash` is SHA-256 over the previous hash of the stream, stream, version, id, type, schema, decided_at, actor, the clear data's
 // bytes and seal_digest, each preceded by its length as 8 bytes big-endian (numbers as decimal text, a missing digest as length
 // 0); before version 1 it is SHA-256 of the stream id. `seal_digest` is HMAC-SHA-256(salt, text).
-import type { StreamEvent } from "./frames.js";
+import type { Actor, StreamEvent } from "./frames.js";
 
 /** The part of WebCrypto that is used: `crypto.subtle` in browsers and Node. */
 export type Subtle = Pick<SubtleCrypto, "digest" | "importKey" | "sign">;
@@ -69,7 +69,7 @@ export async function verify(subtle: Subtle, prev: string | undefined, event: St
   if (prev !== undefined && (await chain(subtle, prev, event)) !== event.hash) throw new IntegrityError(event, "hash");
   const data = objectOf(event, stored.data);
   if (stored.text !== undefined) data.content = parsed(event, stored.text);
-  return { ...event, data, actor: objectOf(event, stored.actor) };
+  return { ...event, data, actor: objectOf(event, stored.actor) as unknown as Actor };
 }
 
 function objectOf(event: StreamEvent, text: string): Record<string, unknown> {

@@ -4,7 +4,7 @@ import type { Subtle } from "./chain.js";
 import { type Clock, systemClock } from "./clock.js";
 import { type Command, Commands } from "./commands.js";
 import { Device, type DeviceExecutor, type DeviceOptions } from "./device.js";
-import type { Frame } from "./frames.js";
+import type { ClientFrame, Frame } from "./frames.js";
 import { Outbox } from "./outbox.js";
 import { Positions } from "./position.js";
 import { ProblemError } from "./problem.js";
@@ -85,7 +85,7 @@ export class Client {
       ticket: async () => (await this.api.POST("/api/v1/ws/tickets")).data!.ticket,
       hello: () => this.#hello(),
     });
-    const send = (frame: Frame) => this.socket.send(frame);
+    const send = (frame: ClientFrame) => this.socket.send(frame);
     this.#asks = new Asks({ send, outbox: this.outbox, clock, newID, onPosition });
     this.#commands = new Commands({ url, perform: (request) => perform(rest, request), outbox: this.outbox, clock, newID, onPosition });
     this.#run = {

@@ -1,5 +1,5 @@
 // The device's side of the socket: calls come down, are done once, and their answers go up until they are recorded.
-import type { DataRequest, Frame, MutationRequest, ToolCall } from "./frames.js";
+import type { ClientFrame, DataRequest, Frame, MutationRequest, ToolCall } from "./frames.js";
 
 /** A call that the backend has for this device. */
 export type DeviceCall = ToolCall | DataRequest | MutationRequest;
@@ -30,7 +30,7 @@ export interface DeviceExecutor {
 
 /** What the executor's driver needs of a socket. */
 export interface DeviceSocket {
-  send(frame: Frame): boolean;
+  send(frame: ClientFrame): boolean;
   onFrame(listener: (frame: Frame) => void): () => void;
   onReady(listener: () => void): () => void;
 }

@@ -1,110 +1,40 @@
-// The socket's frames, as docs/protocol.md has them.
+// The socket's frames, typed from the backend's own document of them (handlers/live/asyncapi.yaml).
+import type { ClientFrame, Event, EventData, Fields, ServerFrame } from "./generated/frames.js";
 
-/** What can be said of any JSON object. */
-export type Fields = Record<string, unknown>;
+export type {
+  Actor,
+  BlockData,
+  ClientFrame,
+  DataRequest,
+  DataResponse,
+  DeviceHello,
+  ErrorFrame,
+  EventData,
+  Failure,
+  Fields,
+  FloatingRequest,
+  HomeRequest,
+  LiveData,
+  LiveFrame,
+  Mutation,
+  MutationRequest,
+  ServerFrame,
+  Stored,
+  Subscribe,
+  ToolCall,
+  ToolResult,
+} from "./generated/frames.js";
 
-export interface ToolCall {
-  type: "tool_call";
-  id: string;
-  action: string;
-  table?: string;
-  data?: Fields;
-  filters?: Fields;
-  vector?: number[];
-  limit?: number;
-  run_id?: string;
-  seq?: number;
-  deadline?: string;
-  traceparent?: string;
-}
-
-export interface DataRequest {
-  type: "data_request";
-  id: string;
-  action: string;
-  table?: string;
-  data?: Fields;
-  filters?: Fields;
-  deadline?: string;
-  traceparent?: string;
-}
-
-export interface MutationRequest {
-  type: "mutation";
-  id: string;
-  action: string;
-  table?: string;
-  data?: Fields;
-  vector?: number[];
-  deadline?: string;
-  traceparent?: string;
-}
-
-/** The parts of an event byte for byte, to verify by. */
-export interface Stored {
-  data: string;
-  text?: string;
-  actor: string;
-  at: string;
-}
+/** A frame of either direction. */
+export type Frame = ServerFrame | ClientFrame;
 
 /** An event as a subscription tells it. */
-export interface StreamEvent {
-  id: string;
-  stream: string;
-  seq: number;
-  position: number;
-  event_type: string;
-  schema: number;
-  at: string;
-  actor: Fields;
-  data: Fields;
-  hash: string;
-  seal_digest?: string;
-  salt?: string;
-  stored?: Stored;
-}
+export type StreamEvent = Event;
 
-/** What is streaming now: no seq, never stored. */
-export interface LiveFrame {
-  type: "live";
-  subscription: string;
-  run_id: string;
-  turn: number;
-  attempt: number;
-  n: number;
-  kind: string;
-  data: unknown;
-  offset?: number;
-}
+/** An event of a known type: its `data` is typed, with what is sealed in the log opened as `content`. */
+export type EventOf<T extends keyof EventData> = Omit<Event, "event_type" | "data"> & { event_type: T; data: NonNullable<EventData[T]> & Fields };
 
-export interface Mutation {
-  table: string;
-  action: string;
-  id: string;
+/** Whether an event is of that type. */
+export function isEvent<T extends keyof EventData>(event: StreamEvent, type: T): event is StreamEvent & EventOf<T> {
+  return event.event_type === type;
 }
-
-export type Frame =
-  | ToolCall
-  | DataRequest
-  | MutationRequest
-  | LiveFrame
-  | { type: "tool_ack"; id: string }
-  | { type: "tool_result_ack"; id: string }
-  | ({ type: "tool_result" | "data_response"; id: string } & Fields)
-  | { type: "hello"; version: string; features: string[]; scopes: { scope: string; head: number | null }[] }
-  | { type: "ping" }
-  | { type: "pong" }
-  | { type: "error"; code: string; message: string; request_id?: string; id?: string; retry_after?: number }
-  | { type: "reconnect"; after_ms: number; reason: string }
-  | { type: "subscribed"; id: string; head: number }
-  | { type: "unsubscribed"; id: string }
-  | ({ type: "event"; subscription: string } & StreamEvent)
-  | { type: "events"; subscription: string; cursor: number; events: StreamEvent[] }
-  | { type: "reset"; subscription: string; reason: string; head: number; head_hash?: string }
-  | { type: "stream_start"; request_id: string; session_id?: string; run_id?: string }
-  | { type: "floating_domain"; request_id: string; domain: string }
-  | { type: "stream_text"; request_id: string; chunk: string }
-  | { type: "stream_block"; request_id: string; block_type: string; data: unknown }
-  | { type: "stream_end"; request_id: string; mutations: Mutation[]; error?: { code: string; message: string }; position?: string }
-  | ({ type: "device_hello" | "home_request" | "floating_request" | "cancel" | "subscribe" | "unsubscribe" } & Fields);

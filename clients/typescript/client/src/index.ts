@@ -18,4 +18,8 @@ export type { Command } from "./commands.js";
 export { Device, type Answer, type DeviceCall, type DeviceExecutor, type DeviceOptions, type DeviceSocket, type JournalEntry } from "./device.js";
 export { MemoryStorage, type Storage } from "./storage.js";
 export { systemClock, type Clock } from "./clock.js";
-export type * from "./frames.js";
+export { isEvent, type EventOf, type StreamEvent, type Frame } from "./frames.js";
+export type {
+  Actor, BlockData, ClientFrame, DataRequest, DataResponse, DeviceHello, ErrorFrame, EventData, Failure, Fields, LiveData, LiveFrame,
+  Mutation, MutationRequest, ServerFrame, Stored, Subscribe, ToolCall, ToolResult,
+} from "./generated/frames.js";

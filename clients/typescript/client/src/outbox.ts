@@ -1,9 +1,10 @@
 // What must reach the backend though the network, the backend or this process goes away meanwhile.
+import type { FloatingRequest, HomeRequest } from "./frames.js";
 import type { Storage } from "./storage.js";
 
 /** Something to be sent until it has an end, always under the same id. */
 export type Outgoing =
-  | { kind: "request"; id: string; frame: Record<string, unknown> }
+  | { kind: "request"; id: string; frame: HomeRequest | FloatingRequest }
   | { kind: "command"; id: string; method: string; path: string; body?: unknown };
 
 const prefix = "cairn/outbox/";

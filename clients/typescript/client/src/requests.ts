@@ -1,5 +1,5 @@
 // Requests on the socket: a message goes up, its answer comes down, and it is asked again under the same id until its end.
-import type { Frame, Mutation } from "./frames.js";
+import type { FloatingRequest, Frame, HomeRequest, Mutation } from "./frames.js";
 
 /** A person's message. */
 export interface Ask {
@@ -47,17 +47,16 @@ export class AskError extends Error {
 }
 
 /** The frame that asks. */
-export function frameOf(ask: Ask & { requestId: string }): Frame {
-  return {
-    type: ask.scope ? "floating_request" : "home_request",
+export function frameOf(ask: Ask & { requestId: string }): HomeRequest | FloatingRequest {
+  const fields = {
     request_id: ask.requestId,
     message: ask.message,
     ...(ask.sessionId === undefined ? {} : { session_id: ask.sessionId }),
     ...(ask.onBusy === undefined ? {} : { on_busy: ask.onBusy }),
     ...(ask.history === undefined ? {} : { conversation_history: ask.history }),
-    ...(ask.scope === undefined ? {} : { scope: ask.scope }),
     ...(ask.traceparent === undefined ? {} : { traceparent: ask.traceparent }),
   };
+  return ask.scope ? { type: "floating_request", ...fields, scope: ask.scope } : { type: "home_request", ...fields };
 }
 
 const encoder = new TextEncoder();

@@ -1,7 +1,7 @@
 // The reconnecting socket: one at a time, kept open until it is stopped or the backend says that it must not come back.
 import { jitter } from "./backoff.js";
 import type { Clock } from "./clock.js";
-import type { Fields, Frame } from "./frames.js";
+import type { ClientFrame, Frame } from "./frames.js";
 import { ProblemError } from "./problem.js";
 import { textOf, type WebSocketClass, type WebSocketLike } from "./websocket.js";
 
@@ -109,7 +109,7 @@ export class Socket {
   }
 
   /** Sends a frame; false: there is no introduced connection, and nothing was sent. */
-  send(frame: Frame | ({ type: string } & Fields)): boolean {
+  send(frame: ClientFrame): boolean {
     if (!this.#introduced || this.#ws?.readyState !== open) return false;
     this.#ws.send(JSON.stringify(frame));
     return true;

@@ -2,7 +2,7 @@
 import { genesis, IntegrityError, type Subtle, verify } from "./chain.js";
 import type { Clock } from "./clock.js";
 import { type Cursor, Place } from "./cursor.js";
-import type { Frame, LiveFrame, StreamEvent } from "./frames.js";
+import type { ClientFrame, Frame, LiveFrame, StreamEvent } from "./frames.js";
 import type { Storage } from "./storage.js";
 
 /** What to follow. */
@@ -47,7 +47,7 @@ export class SubscribeError extends Error {
 
 /** What a subscription needs of the one who runs it. */
 export interface Runner {
-  send(frame: Frame): boolean;
+  send(frame: ClientFrame): boolean;
   /** A new id, by which frames for this subscription are found. */
   attach(subscription: Subscription): string;
   detach(id: string): void;
@@ -209,7 +209,8 @@ export class Subscription implements AsyncIterable<Item> {
     const sent = this.#run.send({
       type: "subscribe",
       id,
-      ...(stream === undefined ? { scope } : { stream }),
+      ...(stream === undefined ? {} : { stream }),
+      ...(scope === undefined ? {} : { scope }),
       ...(filter ? { filter } : {}),
       ...(after === undefined ? {} : { after }),
       ...(after && hash ? { after_hash: hash } : {}),

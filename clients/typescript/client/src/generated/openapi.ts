@@ -116,7 +116,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The account's events after a position, opened */
+        /**
+         * The account's events after a position, opened
+         * @description As JSON a page of what is there. With `Accept: text/event-stream` it goes on: every event from `after` on, as it is committed, each once and in order, `id:` its position. Lost streams go on from `Last-Event-ID`; the contract is in docs/rest.md.
+         */
         get: operations["listEvents"];
         put?: never;
         post?: never;
@@ -224,6 +227,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A run's answer as it comes
+         * @description Server-Sent Events, the frames of the socket: `stream_start`, `stream_text`, `stream_block`, `stream_end`, with `run_id` where a socket has `request_id`. The run is told from the start; a lost stream goes on from `Last-Event-ID`, first with a `stream_block` of type `retry` that takes back what was not committed. After the end it is answered with 204, which ends a browser's EventSource.
+         */
+        get: operations["followRun"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/scopes/{scope}": {
         parameters: {
             query?: never;
@@ -296,6 +319,26 @@ export interface paths {
         put?: never;
         /** The vector of a text */
         post: operations["embed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/streams/{stream}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The events of one thing, opened
+         * @description The history of a thread, a document, a device, by its stream's id. As JSON a page of what is there. With `Accept: text/event-stream` it goes on: every event from `after` on, as it is committed, each once and in order, `id:` its `seq`; and as `event: live` what is streaming now. Lost streams go on from `Last-Event-ID`.
+         */
+        get: operations["listStreamEvents"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -443,6 +486,23 @@ export interface paths {
          * @description It opens one socket, once, within 30 s.
          */
         post: operations["createTicket"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/asyncapi.yaml": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The document of the socket */
+        get: operations["getAsyncAPI"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1320,6 +1380,16 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description `rate_limited`: you follow too many streams at once. */
+        TooManyStreams: {
+            headers: {
+                "Retry-After": components["headers"]["RetryAfter"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description `unauthorized`: no access token, or a wrong or expired one; `bad_credentials`. */
         Unauthorized: {
             headers: {
@@ -1358,6 +1428,8 @@ export interface components {
         };
     };
     parameters: {
+        /** @description Only of a stream: the hash of the event at `after`. Where another one is there, the stream begins with `event: reset`. */
+        AfterHash: string;
         /** @description The `nextCursor` of the page before. */
         Cursor: string;
         /** @description Names the command: the same key, method, path and body is done once and answered the same, for ever. Another request under it is refused. Keys and the socket's `request_id`s are one namespace. */
@@ -1366,12 +1438,16 @@ export interface components {
         IfMatch: string;
         /** @description An `ETag` that one has: 304 where it is the newest. */
         IfNoneMatch: string;
+        /** @description Only of a stream: the last `id` that came. It counts instead of `after`. */
+        LastEventID: number;
         /** @description How many at most. */
         Limit: number;
         /** @description A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there. */
         MinPosition: string;
         /** @description The run's id. */
         RunID: string;
+        /** @description Only of a stream: each event has `stored`, what was stored byte for byte, to verify hash and digest by. */
+        Stored: boolean;
         /** @description The thread's id. */
         ThreadID: string;
     };
@@ -1614,14 +1690,25 @@ export interface operations {
     listEvents: {
         parameters: {
             query?: {
-                /** @description The last position that one has; 0 is the beginning. */
+                /** @description The last position that one has; 0 is the beginning. Absent: the beginning as JSON, and as a stream from now on. */
                 after?: number;
+                /** @description Only of a stream: the hash of the event at `after`. Where another one is there, the stream begins with `event: reset`. */
+                after_hash?: components["parameters"]["AfterHash"];
+                /** @description Only of a stream: events of the runs that this agent answers. */
+                agent_id?: string;
                 /** @description How many at most. */
                 limit?: components["parameters"]["Limit"];
                 /** @description A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there. */
                 min_position?: components["parameters"]["MinPosition"];
+                /** @description Only of a stream: each event has `stored`, what was stored byte for byte, to verify hash and digest by. */
+                stored?: components["parameters"]["Stored"];
+                /** @description Only of a stream: events of these types, such as `thread.titled,thread.run_started`. */
+                types?: string;
             };
-            header?: never;
+            header?: {
+                /** @description Only of a stream: the last `id` that came. It counts instead of `after`. */
+                "Last-Event-ID"?: components["parameters"]["LastEventID"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -1635,6 +1722,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EventPage"];
+                    "text/event-stream": string;
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -1642,6 +1730,7 @@ export interface operations {
             409: components["responses"]["PositionUnknown"];
             410: components["responses"]["Gone"];
             422: components["responses"]["Invalid"];
+            429: components["responses"]["TooManyStreams"];
             503: components["responses"]["NotThere"];
             default: components["responses"]["Otherwise"];
         };
@@ -1859,6 +1948,52 @@ export interface operations {
             default: components["responses"]["Otherwise"];
         };
     };
+    followRun: {
+        parameters: {
+            query?: {
+                /** @description A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there. */
+                min_position?: components["parameters"]["MinPosition"];
+            };
+            header?: {
+                /** @description The last `id` that came. */
+                "Last-Event-ID"?: string;
+            };
+            path: {
+                /** @description The run's id. */
+                run: components["parameters"]["RunID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The frames, as they come. */
+            200: {
+                headers: {
+                    Position: components["headers"]["Position"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description You have all of it. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["PositionUnknown"];
+            410: components["responses"]["Gone"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["TooManyStreams"];
+            503: components["responses"]["NotThere"];
+            default: components["responses"]["Otherwise"];
+        };
+    };
     getScope: {
         parameters: {
             query?: {
@@ -2026,6 +2161,54 @@ export interface operations {
             422: components["responses"]["Invalid"];
             429: components["responses"]["TooManyRequests"];
             503: components["responses"]["Unavailable"];
+            default: components["responses"]["Otherwise"];
+        };
+    };
+    listStreamEvents: {
+        parameters: {
+            query?: {
+                /** @description The last `seq` that one has; 0 is the beginning. Absent: the beginning as JSON, and as a stream from now on. */
+                after?: number;
+                /** @description Only of a stream: the hash of the event at `after`. Where another one is there, the stream begins with `event: reset`. */
+                after_hash?: components["parameters"]["AfterHash"];
+                /** @description How many at most. */
+                limit?: components["parameters"]["Limit"];
+                /** @description A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there. */
+                min_position?: components["parameters"]["MinPosition"];
+                /** @description Only of a stream: each event has `stored`, what was stored byte for byte, to verify hash and digest by. */
+                stored?: components["parameters"]["Stored"];
+            };
+            header?: {
+                /** @description Only of a stream: the last `id` that came. It counts instead of `after`. */
+                "Last-Event-ID"?: components["parameters"]["LastEventID"];
+            };
+            path: {
+                /** @description The stream's id, such as `thread-…`. */
+                stream: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The events, in order and without a gap. */
+            200: {
+                headers: {
+                    Position: components["headers"]["Position"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventPage"];
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["PositionUnknown"];
+            410: components["responses"]["Gone"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["TooManyStreams"];
+            503: components["responses"]["NotThere"];
             default: components["responses"]["Otherwise"];
         };
     };
@@ -2427,6 +2610,27 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             503: components["responses"]["Unavailable"];
             default: components["responses"]["Otherwise"];
+        };
+    };
+    getAsyncAPI: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description AsyncAPI 3.1. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/yaml": string;
+                };
+            };
+            304: components["responses"]["Unchanged"];
         };
     };
     getReference: {

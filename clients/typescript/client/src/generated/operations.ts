@@ -22,10 +22,12 @@ export const takesPosition: ReadonlySet<string> = new Set([
   "GET /api/v1/threads/{thread}/runs",
   "GET /api/v1/runs",
   "GET /api/v1/runs/{run}",
+  "GET /api/v1/runs/{run}/events",
   "POST /api/v1/runs/{run}/cancel",
   "GET /api/v1/devices",
   "GET /api/v1/devices/{device}",
   "GET /api/v1/events",
+  "GET /api/v1/streams/{stream}/events",
   "GET /api/v1/scopes/{scope}",
   "GET /api/v1/effects"
 ]);
