@@ -87,6 +87,7 @@ func drawCommit(r *rapid.T, log *logtest.Log) {
 			facts = append(facts, rapid.SampledFrom([]domain.Fact{
 				{Stream: "device-d", Event: device.Introduced{Protocol: rapid.IntRange(2, 3).Draw(r, "protocol"), Timezone: "Europe/\x00Rome"}},
 				{Stream: "account-a", Event: account.Erased{}},
+				{Stream: "device-d", Event: drawRequest(r)}, {Stream: "device-d", Event: drawRequest(r)}, {Stream: "device-d", Event: drawRequest(r)},
 				{Stream: "account-a", Event: account.Registered{Tier: account.Free}},
 			}).Draw(r, "fact"))
 			continue
@@ -94,6 +95,19 @@ func drawCommit(r *rapid.T, log *logtest.Log) {
 		facts = append(facts, domain.Fact{Stream: stream, Event: drawEvent(r)})
 	}
 	log.Append(scope, facts...)
+}
+
+func drawRequest(r *rapid.T) any {
+	id := rapid.SampledFrom([]string{"q1", "q\x002"}).Draw(r, "request")
+	ask := device.Request{
+		RequestID: id, DeviceID: "d", Action: "insert", Table: "notes", Wait: time.Duration(rapid.IntRange(1, 3).Draw(r, "wait")) * time.Second,
+		Repeatable: rapid.Bool().Draw(r, "again"),
+	}
+	return rapid.SampledFrom([]any{
+		device.DataRequested{Request: ask}, device.MutationRequested{Request: ask}, device.RequestOffered{RequestID: id, Started: true},
+		device.DataAnswered{RequestID: id}, device.DataFailed{RequestID: id, Reason: device.Offline}, device.MutationCompleted{RequestID: id},
+		device.MutationFailed{RequestID: id, Reason: device.TimedOut}, device.LateAnswerRecorded{RequestID: id},
+	}).Draw(r, "of a request")
 }
 
 func drawEvent(r *rapid.T) any {

@@ -14,9 +14,9 @@ type Column[R any] struct {
 	encode     func([]byte, *R) []byte
 }
 
-// Stored are the Go types of columns; a nil string or nil bytes are NULL.
+// Stored are the Go types of columns; a nil string, nil bytes or a nil time are NULL.
 type Stored interface {
-	string | *string | []byte | int64 | int32 | bool | time.Time
+	string | *string | []byte | int64 | int32 | bool | time.Time | *time.Time
 }
 
 // Col is a column of the SQL type that belongs to V: text, bytea, bigint, integer, boolean or timestamptz.
@@ -78,6 +78,11 @@ func appendField[V Stored](b []byte, value V) []byte {
 			return append(b, 1)
 		}
 		return append(b, 0)
+	case *time.Time:
+		if v == nil {
+			return binary.BigEndian.AppendUint32(b, null)
+		}
+		return appendField(b, *v)
 	case time.Time:
 		micros := v.Unix()*1_000_000 + int64(v.Nanosecond())/1000 - epoch
 		return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(b, 8), uint64(micros))

@@ -23,6 +23,7 @@ import (
 	"github.com/cairnhq/cairn/projections/events"
 	"github.com/cairnhq/cairn/projections/openeffects"
 	"github.com/cairnhq/cairn/projections/pgtest"
+	"github.com/cairnhq/cairn/projections/requests"
 	"github.com/cairnhq/cairn/projections/runs"
 	"github.com/cairnhq/cairn/projections/threads"
 	"github.com/cairnhq/cairn/projections/timers"
@@ -88,6 +89,7 @@ func reads(t *testing.T, pool *pgxpool.Pool) []read {
 	t.Helper()
 	db := projections.NewDB(pool)
 	e, th, ru, de := events.New(db), threads.New(db), runs.New(db), devices.New(db)
+	rq := requests.New(db)
 	op, ti, wo, ws := openeffects.New(db), timers.New(db), work.New(pool), writerstates.New(pool)
 	key := streams.StreamKey{Scope: busy, Stream: busyThread}
 	var list []read
@@ -144,6 +146,14 @@ func reads(t *testing.T, pool *pgxpool.Pool) []read {
 	})
 	add("devices.List", 10, func(ctx context.Context) error { _, err := de.List(ctx, busy); return err })
 	add("devices.Get", 1, func(ctx context.Context) error { _, err := de.Get(ctx, busy, "d-1"); return err })
+	add("requests.Get", 1, func(ctx context.Context) error { _, err := rq.Get(ctx, busy, "q-1"); return err })
+	add("requests.ByDevice", 45, func(ctx context.Context) error {
+		rows, err := rq.ByDevice(ctx, busy, "laptop", requests.Data, 0, 20)
+		if err == nil {
+			rows, err = rq.ByDevice(ctx, busy, "laptop", requests.Data, rows[19].Position, 20)
+		}
+		return full(20)(rows, err)
+	})
 	add("openeffects.Take", 400, func(ctx context.Context) error {
 		rows, err := op.Take(ctx, "worker-me", []string{"model"}, nil, 20)
 		return full(20)(rows, err)
@@ -170,7 +180,7 @@ func reads(t *testing.T, pool *pgxpool.Pool) []read {
 		})
 		return err
 	})
-	complete(t, list, map[string]any{"events": e, "threads": th, "runs": ru, "devices": de, "openeffects": op, "timers": ti, "erasures": erasures.New(db)})
+	complete(t, list, map[string]any{"events": e, "threads": th, "runs": ru, "devices": de, "requests": rq, "openeffects": op, "timers": ti, "erasures": erasures.New(db)})
 	return list
 }
 
@@ -326,6 +336,8 @@ func crowd(t *testing.T, pool *pgxpool.Pool) []string {
 				CASE n % 2 WHEN 0 THEN 'task_agent' ELSE 'note_agent' END, now() + n * interval '1 second',
 				convert_to(json_build_object('id', 'run-' || n, 'agent', CASE n % 2 WHEN 0 THEN 'task_agent' ELSE 'note_agent' END, 'posted_at', now() + n * interval '1 second')::text, 'UTF8') FROM ` + many,
 		`INSERT INTO {devices} SELECT s, 'd-' || n, 3, 'UTC', true, true, now(), now(), 1, 1 FROM (SELECT s || '-' || n AS s, 1 AS n FROM ` + many + ` UNION ALL SELECT 'user-busy', n FROM generate_series(1, 3) AS n) AS d`,
+		`INSERT INTO {device_requests} SELECT s, 'q-' || n, CASE n % 2 WHEN 0 THEN 'laptop' ELSE 'phone' END, CASE n % 4 WHEN 0 THEN 'data' ELSE 'mutation' END,
+			'select', 'tasks', 'waiting', '', now(), now(), NULL, NULL, n, n, 0, 0 FROM ` + many,
 		`INSERT INTO {open_effects} (scope, id, stream, kind, grp, device, repeatable, started, version, position, event_id, era, partition, log_offset, trace)
 			SELECT s, 'e-' || n, 'thread-x', CASE n % 50 WHEN 0 THEN 'device' ELSE 'model' END, 'run-' || n, CASE n % 50 WHEN 0 THEN 'laptop' ELSE '' END, n % 10 > 0, n % 40 = 0, 1, n, 'x', 1, 0, n, ''
 			FROM (SELECT s, n FROM ` + many + ` WHERE n <= 200) AS k`,

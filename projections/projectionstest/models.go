@@ -8,6 +8,7 @@ import (
 	"github.com/cairnhq/cairn/projections/erasures"
 	"github.com/cairnhq/cairn/projections/events"
 	"github.com/cairnhq/cairn/projections/openeffects"
+	"github.com/cairnhq/cairn/projections/requests"
 	"github.com/cairnhq/cairn/projections/runs"
 	"github.com/cairnhq/cairn/projections/threads"
 	"github.com/cairnhq/cairn/projections/timers"
@@ -27,6 +28,7 @@ func Models(pool *pgxpool.Pool) []Model {
 		{threads.New(db).Projector(), []string{"threads"}},
 		{runs.New(db).Projector(), []string{"runs"}},
 		{devices.New(db).Projector(), []string{"devices"}},
+		{requests.New(db).Projector(), []string{"device_requests"}},
 		{openeffects.New(db).Projector(), []string{"open_effects"}},
 		{timers.New(db).Projector(), []string{"timers"}},
 		{erasures.New(db).Projector(), []string{"erasures"}},

@@ -36,6 +36,11 @@ func fill(log *logtest.Log, from, to int) {
 		scope, run := scopes[i%3], fmt.Sprint("r", i)
 		log.SetTime(time.Unix(1_800_000_000+int64(i), 0))
 		log.Append(scope, logtest.On("device-d", device.Introduced{Protocol: 2 + i%2, Timezone: "Europe/Rome"})...)
+		ask := device.Request{RequestID: fmt.Sprint("q", i), DeviceID: "d", Action: "select", Table: "tasks", Wait: time.Minute}
+		log.Append(scope, logtest.On("device-d", device.DataRequested{Request: ask})...)
+		if i%3 == 0 {
+			log.Append(scope, logtest.On("device-d", device.RequestOffered{RequestID: ask.RequestID}, device.DataAnswered{RequestID: ask.RequestID})...)
+		}
 		log.Append(scope, logtest.On("thread-t", thread.Opened{})...)
 		log.Append(scope, logtest.Post("thread-t", run, "d")...)
 		if i%4 == 0 {
