@@ -1,4 +1,5 @@
 // A subscription: the events of a stream or a scope, each exactly once and in order, across reconnects and restarts.
+import { jitter } from "./backoff.js";
 import { genesis, IntegrityError, type Subtle, verify } from "./chain.js";
 import type { Clock } from "./clock.js";
 import { type Cursor, Place } from "./cursor.js";
@@ -63,6 +64,8 @@ export interface Runner {
 const maxLive = 256;
 // A cursor that moves without events is kept so often, in milliseconds.
 const saveEvery = 5000;
+// A hole that is there so often is no accident of a connection.
+const maxRefetches = 10;
 const again = new Set(["busy", "rate_limited", "unavailable"]);
 
 export class Subscription implements AsyncIterable<Item> {
@@ -284,13 +287,17 @@ export class Subscription implements AsyncIterable<Item> {
   }
 
   // A hole: what is missing is asked for again. The log has it.
-  #refetch(event: StreamEvent): void {
-    if (++this.#refetched > 5) throw new IntegrityError(event, "order");
+  #refetch(event: Pick<StreamEvent, "stream" | "seq">): void {
+    if (++this.#refetched > maxRefetches) throw new IntegrityError(event, "order");
     this.#unsubscribe();
-    this.#subscribe();
+    if (this.#refetched === 1) return this.#subscribe();
+    const { clock } = this.#run;
+    this.#timer = clock.setTimeout(() => this.connected(), jitter(clock, this.#refetched, 100, 20_000));
   }
 
   #moved(cursor: number): void {
+    const { after, name } = this.#received;
+    if (!this.#want.filter && after !== undefined && cursor > after) return this.#refetch({ stream: name, seq: after + 1 });
     this.#received.move(cursor);
     if (this.#queue.length > 0 || this.#last !== undefined) return;
     // Nothing waits for the consumer, and it has dealt with what it took.
