@@ -37,6 +37,8 @@ type Event struct {
 	ready atomic.Int32 // the forms that are made, as bits
 	mu    sync.Mutex
 	run   *string // whose it is, once that was looked for
+	clear any     // decoded
+	whole any     // opened
 }
 
 // eventOverhead is what an event takes beside its bytes.
@@ -52,12 +54,15 @@ func newEvent(r streams.Recorded, place *streams.Checkpoint) *Event {
 // Recorded is the event as it is in the log.
 func (e *Event) Recorded() streams.Recorded { return e.recorded }
 
-func (e *Event) made(f Form) bool { return e.ready.Load()&(1<<f) != 0 }
+func (e *Event) made(f Form) bool { return f == Bare || e.ready.Load()&(1<<f) != 0 }
 
 // bytes is what was prepared of it.
 func (e *Event) bytes(f Form) []byte {
-	if f == Stored {
+	switch f {
+	case Stored:
 		return e.Stored
+	case Bare:
+		return e.recorded.Data
 	}
 	return e.JSON
 }
@@ -164,6 +169,32 @@ func quote(b, raw []byte) []byte {
 		start = i + 1
 	}
 	return append(append(b, raw[start:]...), '"')
+}
+
+// Decode is codec.Schema.Decode, done once for all who share the event.
+func (e *Event) Decode(schema *codec.Schema) (any, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var err error
+	if e.clear == nil {
+		e.clear, err = schema.Decode(e.recorded)
+	}
+	return e.clear, err
+}
+
+// Open is codec.Schema.Open, done once for all who share the event.
+func (e *Event) Open(ctx context.Context, schema *codec.Schema, keys streams.Keys) (any, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.whole != nil {
+		return e.whole, nil
+	}
+	whole, err := schema.Open(ctx, keys, e.recorded)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // as the codec says it
+	}
+	e.whole = whole
+	return whole, nil
 }
 
 // age is how long ago it was decided.

@@ -30,14 +30,16 @@ type over struct {
 	version uint64
 }
 
-func (f *frames) end() uint64 { return f.first + uint64(len(f.list)) }
-
-func (f *frames) clear() {
-	f.first, f.list, f.bytes, f.over = f.end(), nil, 0, nil
+// leave is that one follows them no more.
+func (f *frames) leave() {
+	if f.followers--; f.followers == 0 {
+		f.first, f.list, f.bytes, f.over = f.end(), nil, 0, nil
+	}
 }
 
-// add reports whether the frame is kept.
-func (f *frames) add(frame streams.LiveFrame) bool {
+func (f *frames) end() uint64 { return f.first + uint64(len(f.list)) }
+
+func (f *frames) add(frame streams.LiveFrame) {
 	f.list = append(f.list, frame)
 	f.bytes += sizeOf(frame)
 	drop := 0
@@ -47,7 +49,6 @@ func (f *frames) add(frame streams.LiveFrame) bool {
 		drop++
 	}
 	f.list, f.first = f.list[drop:], f.first+uint64(drop)
-	return true
 }
 
 func sizeOf(f streams.LiveFrame) int { return len(f.Text) + len(f.Data) + 128 }

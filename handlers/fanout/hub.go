@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,8 +29,6 @@ type Config struct {
 	Access Access           // default Owner
 	Log    *slog.Logger     // default slog.Default()
 	Now    func() time.Time // default time.Now
-	// Observe sees every commit of the partitions that are followed, in order, before anybody is told of it. It must not block.
-	Observe func(streams.Commit)
 	// Metrics is where what is measured is registered, once in a process. Nil: nowhere.
 	Metrics prometheus.Registerer
 	// Linger is how long a partition is followed after the last who needed it left: 60 s.
@@ -71,7 +72,9 @@ type Hub struct {
 	partitions []*partition
 	pages      *pages
 	agents     *agents
-	reads      chan struct{}   // a semaphore for reads of the database
+	reads      chan struct{} // a semaphore for reads of the database
+	watching   sync.Mutex    // for who sets observers
+	observers  atomic.Pointer[[]func(streams.Commit)]
 	cached     context.Context //nolint:containedctx // is over: what is asked with it is answered from memory or not at all
 	tasks      tasks
 }
@@ -89,9 +92,6 @@ func New(c Config) *Hub {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
-	}
-	if c.Observe == nil {
-		c.Observe = func(streams.Commit) {}
 	}
 	if c.Linger == 0 {
 		c.Linger = time.Minute
@@ -125,11 +125,53 @@ func (h *Hub) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
+// Observe has f see every commit from now on of the partitions that are followed, in order, before anybody is told of it.
+// It must not block.
+func (h *Hub) Observe(f func(streams.Commit)) {
+	h.watching.Lock()
+	defer h.watching.Unlock()
+	var observers []func(streams.Commit)
+	if was := h.observers.Load(); was != nil {
+		observers = slices.Clone(*was)
+	}
+	observers = append(observers, f)
+	h.observers.Store(&observers)
+}
+
+func (h *Hub) observe(c streams.Commit) {
+	if observers := h.observers.Load(); observers != nil {
+		for _, f := range *observers {
+			f(c)
+		}
+	}
+}
+
 // Hold keeps the partition of a scope followed until release is called, once.
 func (h *Hub) Hold(scope domain.Scope) (release func()) {
 	p := h.of(scope)
 	p.hold()
 	return p.release
+}
+
+// Followed waits until the partition of a scope, which somebody holds, is followed.
+func (h *Hub) Followed(ctx context.Context, scope domain.Scope) error { return h.of(scope).begun(ctx) }
+
+// Expect keeps what is provisional of a stream, which need not be there yet, for a subscription that asks for what is
+// Recent, until release is called, once.
+func (h *Hub) Expect(key streams.StreamKey) (release func()) {
+	p := h.of(key.Scope)
+	p.hold()
+	t := p.pin(key)
+	t.mu.Lock()
+	t.frames.followers++
+	t.mu.Unlock()
+	return func() {
+		t.mu.Lock()
+		t.frames.leave()
+		t.mu.Unlock()
+		p.unpin(t)
+		p.release()
+	}
 }
 
 // Revoke ends the subscriptions of those whom pick picks.

@@ -186,7 +186,7 @@ func (p *partition) take(b streams.Batch, epoch int) {
 	first := p.checkpoint().Next
 	for _, c := range b.Commits {
 		if c.Place.Offset >= first {
-			p.hub.Observe(c)
+			p.hub.observe(c)
 		}
 	}
 	if !p.append(b, epoch) {

@@ -138,7 +138,7 @@ func (s *Subscription) move(e *Event) {
 		if s.rest = s.rest[1:]; len(s.rest) == 0 {
 			s.rest = nil
 		}
-		if s.want.Live == Live {
+		if s.want.Live != Committed {
 			s.topic.mu.Lock()
 			s.topic.frames.ends(e, s.hub.Schema)
 			s.topic.mu.Unlock()
@@ -169,7 +169,7 @@ func (s *Subscription) matches(e *Event) (wanted, ok bool) {
 
 // live adds the provisional frames.
 func (s *Subscription) live(out *Pulled, budget int) {
-	if s.want.Live != Live {
+	if s.want.Live == Committed {
 		return
 	}
 	s.topic.mu.RLock()

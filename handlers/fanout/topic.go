@@ -49,9 +49,7 @@ func (t *topic) append(e *Event) bool {
 		t.events, t.floor, t.floorHash = nil, at-1, nil
 	}
 	t.events = append(t.events, e)
-	if len(t.subs) > 0 {
-		t.frames.ends(e, t.partition.hub.Schema)
-	}
+	t.frames.ends(e, t.partition.hub.Schema)
 	return len(t.subs) > 0
 }
 
@@ -136,7 +134,10 @@ func (t *topic) add(s *Subscription) {
 	s.index = len(t.subs)
 	t.subs = append(t.subs, s)
 	s.frames = t.frames.end()
-	if s.want.Live == Live {
+	if s.want.Live == Recent {
+		s.frames = t.frames.first
+	}
+	if s.want.Live != Committed {
 		t.frames.followers++
 	}
 }
@@ -149,10 +150,8 @@ func (t *topic) remove(s *Subscription) {
 	t.subs[s.index].index = s.index
 	t.subs[last] = nil
 	t.subs = t.subs[:last]
-	if s.want.Live == Live {
-		if t.frames.followers--; t.frames.followers == 0 {
-			t.frames.clear()
-		}
+	if s.want.Live != Committed {
+		t.frames.leave()
 	}
 }
 
@@ -172,11 +171,12 @@ func (t *topic) wake(to []*Subscription) []*Subscription {
 func (t *topic) take(f streams.LiveFrame) (wake []*Subscription) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.frames.followers == 0 || !t.frames.add(f) {
+	if t.frames.followers == 0 {
 		return nil
 	}
+	t.frames.add(f)
 	for _, s := range t.subs {
-		if s.want.Live == Live && s.signalled.CompareAndSwap(false, true) {
+		if s.want.Live != Committed && s.signalled.CompareAndSwap(false, true) {
 			wake = append(wake, s)
 		}
 	}

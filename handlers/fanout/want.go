@@ -55,15 +55,17 @@ type Form int
 const (
 	Plain  Form = iota // Event.JSON
 	Stored             // Event.Stored: the same, and what is stored, byte for byte, to verify it by
+	Bare               // nothing: who follows decodes and opens what it needs
 )
 
 // Liveness says whether provisional frames are wanted.
 type Liveness int
 
-// The two.
+// The kinds.
 const (
 	Committed Liveness = iota // committed events only
-	Live                      // and provisional frames
+	Live                      // and provisional frames, those that come from now on
+	Recent                    // and those that are kept, for others or by Expect
 )
 
 // ErrNotFound is what is not there, or not the subscriber's: it is not told which.
