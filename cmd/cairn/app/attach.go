@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/cairnhq/cairn/cmd/cairn/eventlog"
 	"github.com/cairnhq/cairn/domain"
@@ -45,7 +46,7 @@ func Migrate(ctx context.Context, config Config) error {
 
 func (c Config) kafka() (kafka.Config, error) {
 	topics, err := c.topics()
-	return kafka.Config{Seeds: c.Brokers, LiveSeeds: c.LiveBrokers, Topics: topics}, err
+	return kafka.Config{Seeds: c.Brokers, LiveSeeds: c.LiveBrokers, Topics: topics, Options: []kgo.Opt{kgo.WithHooks(c.LogHooks...)}}, err
 }
 
 // CheckTopics compares the topics on the brokers with the topics file, and makes what is missing.

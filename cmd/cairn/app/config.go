@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/cairnhq/cairn/handlers/rest"
 )
 
@@ -73,6 +75,8 @@ type Config struct {
 	Roles []string `kong:"-"`
 	// Now is the clock; nil is the system's.
 	Now func() time.Time `kong:"-"`
+	// LogHooks see what the log's clients do; benchmarks learn from them when something was committed.
+	LogHooks []kgo.Hook `kong:"-"`
 }
 
 // The roles of a process.

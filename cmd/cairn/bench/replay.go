@@ -25,6 +25,7 @@ import (
 	"github.com/cairnhq/cairn/projections/events"
 	"github.com/cairnhq/cairn/projections/openeffects"
 	"github.com/cairnhq/cairn/projections/postgres"
+	"github.com/cairnhq/cairn/projections/requests"
 	"github.com/cairnhq/cairn/projections/runs"
 	"github.com/cairnhq/cairn/projections/threads"
 	"github.com/cairnhq/cairn/projections/timers"
@@ -106,7 +107,7 @@ func (r *replay) models(pool *pgxpool.Pool) []projections.Projector {
 	db := projections.NewDB(pool)
 	return []projections.Projector{
 		events.New(db).Projector(), threads.New(db).Projector(), runs.New(db).Projector(), devices.New(db).Projector(),
-		openeffects.New(db).Projector(), timers.New(db).Projector(), erasures.New(db).Projector(),
+		requests.New(db).Projector(), openeffects.New(db).Projector(), timers.New(db).Projector(), erasures.New(db).Projector(),
 	}
 }
 

@@ -1,6 +1,6 @@
-// Package load opens many WebSockets and counts what comes on them, with as little work of its own as it can: one thread, one
+// Package sockets opens many WebSockets and counts what comes on them, with as little work of its own as it can: one thread, one
 // read buffer, no decoding. It is a benchmark's client, the same for whatever is measured, and no client of anything else.
-package load
+package sockets
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package load
+package sockets
 
 import (
 	"bytes"
@@ -42,13 +42,26 @@ func dial(call Call) (_ *socket, err error) {
 	if err := syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1); err != nil {
 		return nil, err
 	}
-	if err := syscall.Connect(fd, &syscall.SockaddrInet4{Port: address.Port, Addr: [4]byte(address.IP.To4())}); err != nil {
+	if err := connect(fd, &syscall.SockaddrInet4{Port: address.Port, Addr: [4]byte(address.IP.To4())}); err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", call.Address, err)
 	}
 	if err := s.level(call); err != nil {
 		return nil, err
 	}
 	return s, syscall.SetNonblock(fd, true)
+}
+
+// connect connects, however often the runtime's signals interrupt it.
+func connect(fd int, address syscall.Sockaddr) error {
+	for {
+		switch err := syscall.Connect(fd, address); {
+		case errors.Is(err, syscall.EINTR), errors.Is(err, syscall.EALREADY):
+		case errors.Is(err, syscall.EISCONN):
+			return nil
+		default:
+			return err
+		}
+	}
 }
 
 // level upgrades, says what is to be said, and reads until the server has said what is awaited.
@@ -108,6 +121,9 @@ func tail(b []byte) string { return strings.ToValidUTF8(string(b[max(0, len(b)-4
 func (s *socket) write(b []byte) error {
 	for len(b) > 0 {
 		n, err := syscall.Write(s.fd, b)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("write: %w", err)
 		}

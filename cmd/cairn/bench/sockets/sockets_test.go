@@ -1,4 +1,4 @@
-package load_test
+package sockets_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"github.com/cairnhq/cairn/cmd/cairn/bench/load"
+	"github.com/cairnhq/cairn/cmd/cairn/bench/sockets"
 )
 
 // server writes the frames it is given to every socket, cut into pieces at random.
@@ -40,7 +40,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.sockets = append(s.sockets, conn)
 	s.mu.Unlock()
-	_ = conn.WriteMessage(websocket.TextMessage, []byte("you are level "+load.Mark(0)))
+	_ = conn.WriteMessage(websocket.TextMessage, []byte("you are level "+sockets.Mark(0)))
 	_, _, _ = conn.ReadMessage() // until the socket ends
 }
 
@@ -80,8 +80,8 @@ func TestEveryNumberIsCountedOnceHoweverItIsCut(t *testing.T) {
 	defer web.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	call := load.Call{Address: web.Listener.Addr().String(), Path: "/", Say: []string{"let me in"}, Await: "level", Refused: "refused"}
-	crowd, err := load.Open(ctx, []load.Call{call, call, call}, 2)
+	call := sockets.Call{Address: web.Listener.Addr().String(), Path: "/", Say: []string{"let me in"}, Await: "level", Refused: "refused"}
+	crowd, err := sockets.Open(ctx, []sockets.Call{call, call, call}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestEveryNumberIsCountedOnceHoweverItIsCut(t *testing.T) {
 	for n < 400 {
 		var text strings.Builder
 		for range s.rand.IntN(5) {
-			fmt.Fprint(&text, strings.Repeat("~1234~x", s.rand.IntN(2000)*s.rand.IntN(2)), load.Mark(n), strings.Repeat("~", s.rand.IntN(3)))
+			fmt.Fprint(&text, strings.Repeat("~1234~x", s.rand.IntN(2000)*s.rand.IntN(2)), sockets.Mark(n), strings.Repeat("~", s.rand.IntN(3)))
 			n++
 		}
 		for _, conn := range s.sockets {
@@ -120,7 +120,7 @@ func TestEveryNumberIsCountedOnceHoweverItIsCut(t *testing.T) {
 			t.Fatal("a ping was not answered")
 		}
 	}
-	s.write(s.sockets[1], load.Mark(1)) // once more
+	s.write(s.sockets[1], sockets.Mark(1)) // once more
 	for crowd.Delivered() == 3*n {
 		if ctx.Err() != nil {
 			t.Fatal("the event was not seen")
@@ -130,7 +130,7 @@ func TestEveryNumberIsCountedOnceHoweverItIsCut(t *testing.T) {
 	if err := crowd.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := crowd.Exact(0, n, load.Ordered); err == nil {
+	if err := crowd.Exact(0, n, sockets.Ordered); err == nil {
 		t.Errorf("seed %d: an event that came twice was not noticed", seed)
 	}
 }
@@ -140,8 +140,8 @@ func TestWhoIsRefusedSaysWhy(t *testing.T) {
 	s := &server{t: t, pongs: make(chan string, 1)}
 	web := httptest.NewServer(s)
 	defer web.Close()
-	call := load.Call{Address: web.Listener.Addr().String(), Path: "/", Say: []string{"hello"}, Await: "level", Refused: "refused"}
-	crowd, err := load.Open(t.Context(), []load.Call{call}, 1)
+	call := sockets.Call{Address: web.Listener.Addr().String(), Path: "/", Say: []string{"hello"}, Await: "level", Refused: "refused"}
+	crowd, err := sockets.Open(t.Context(), []sockets.Call{call}, 1)
 	if err == nil {
 		crowd.Close()
 		t.Fatal("it was opened")
