@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cairnhq/cairn/domain"
+	"github.com/cairnhq/cairn/domain/device"
 	"github.com/cairnhq/cairn/domain/thread"
 	"github.com/cairnhq/cairn/handlers/effects/tools"
 	"github.com/cairnhq/cairn/projections/openeffects"
@@ -23,7 +24,7 @@ const (
 	soonest  = 100 * time.Millisecond // between two looks where something could not be sent
 )
 
-// fire tells threads that their timers are due.
+// fire tells streams that their timers are due.
 func (r *Runner) fire(ctx context.Context) {
 	for {
 		changed := r.Waiter.Changed(timers.Name)
@@ -76,7 +77,13 @@ func (r *Runner) fireAll(ctx context.Context, due []timers.Timer) bool {
 }
 
 func (r *Runner) fireOne(ctx context.Context, t timers.Timer) bool {
-	if t.Stream.Kind() != "thread" {
+	var command domain.Command
+	switch t.Stream.Kind() {
+	case "thread":
+		command = thread.FireTimer{On: thread.On{Thread: t.Stream.ID()}, Timer: t.ID}
+	case "device":
+		command = device.FireTimer{Device: t.Stream.ID(), Timer: t.ID}
+	default:
 		r.Log.WarnContext(ctx, "a timer of a stream that knows none", "stream", t.Stream, "timer", t.ID)
 		return true
 	}
@@ -84,7 +91,7 @@ func (r *Runner) fireOne(ctx context.Context, t timers.Timer) bool {
 	request := fmt.Sprintf("timer|%s|%s|%d", t.Stream, t.ID, t.Due.UnixMicro())
 	return r.tell(ctx, streams.Command{
 		Scope: t.Scope, ID: streams.OwnID(t.Scope, request), Actor: domain.Actor{Kind: domain.ActorTimer},
-		Body: thread.FireTimer{On: thread.On{Thread: t.Stream.ID()}, Timer: t.ID},
+		Body: command,
 	})
 }
 
@@ -112,20 +119,25 @@ func (r *Runner) mourn(ctx context.Context) {
 	}
 }
 
-// unknown says that nobody knows whether an effect was done, in words that tell the model to look first.
+// unknown says that nobody knows whether an effect was done, in words that tell the model, or who asked, to look first.
 func (r *Runner) unknown(ctx context.Context, e openeffects.Effect) {
-	call, step, ok := thread.ParseStepID(e.ID)
-	if !ok || e.Stream.Kind() != "thread" {
-		r.Log.WarnContext(ctx, "an abandoned effect that is no step of a thread", "effect", e.ID, "stream", e.Stream)
-		return
-	}
-	r.tell(ctx, streams.Command{
+	command := streams.Command{
 		Scope: e.Scope, ID: streams.Derive(e.EventID, "abandoned"), CausationID: e.EventID, Actor: domain.Actor{Kind: domain.ActorWorker, ID: r.id},
-		Body: thread.FailStep{
+	}
+	call, step, ok := thread.ParseStepID(e.ID)
+	switch kind := e.Stream.Kind(); {
+	case kind == "thread" && ok:
+		command.Body = thread.FailStep{
 			On: thread.On{Thread: e.Stream.ID()}, CallID: call, Step: step, Reason: thread.OutcomeUnknown,
 			Result: thread.Result{Text: tools.Unsure("this")},
-		},
-	})
+		}
+	case kind == "device":
+		command.Body = device.LoseRequest{Device: e.Stream.ID(), RequestID: e.ID, Result: device.Result{Text: tools.Unsure("this")}}
+	default:
+		r.Log.WarnContext(ctx, "an abandoned effect that nothing waits for", "effect", e.ID, "stream", e.Stream)
+		return
+	}
+	r.tell(ctx, command)
 }
 
 // tell sends a command once and answers whether it was decided.
@@ -136,7 +148,7 @@ func (r *Runner) tell(ctx context.Context, c streams.Command) bool {
 	case err == nil:
 		return true
 	case errors.As(err, &rejected):
-		r.Log.DebugContext(ctx, "a thread did not take a command", "code", rejected.Code, "reason", rejected.Reason)
+		r.Log.DebugContext(ctx, "a command was refused", "code", rejected.Code, "reason", rejected.Reason)
 		return true
 	}
 	r.complain(ctx, "a command can't be sent and is tried again", err)
