@@ -102,7 +102,7 @@ export class Client {
       maxQueued: options.maxQueued ?? 4096,
     };
     // Answers that were never acknowledged leave first, then requests, then subscriptions.
-    if (options.device?.executor) this.#device = new Device(this.socket, options.device.executor, options.device);
+    if (options.device?.executor) this.#device = new Device(this.socket, options.device.executor, { clock, ...options.device });
     this.socket.onFrame((frame) => this.#take(frame));
     this.socket.onReady(() => {
       void this.#asks.connected();
@@ -147,7 +147,7 @@ export class Client {
 
   /** Follows a thread as a chat shows it: committed rows, and what is streaming now. */
   timeline(thread: string, options: { signal?: AbortSignal; limit?: number } = {}): TimelineFollower {
-    return new TimelineFollower(this, thread, options);
+    return new TimelineFollower(this, thread, { ...(this.#o.clock ? { clock: this.#o.clock } : {}), ...options });
   }
 
   /** Sends a message. It is kept until its end is known. */

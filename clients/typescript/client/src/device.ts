@@ -1,4 +1,5 @@
 // The device's side of the socket: calls come down, are done once, and their answers go up until they are recorded.
+import { type Clock, systemClock } from "./clock.js";
 import type { ClientFrame, DataRequest, Frame, MutationRequest, ToolCall } from "./frames.js";
 
 /** A call that the backend has for this device. */
@@ -37,6 +38,7 @@ export interface DeviceSocket {
 
 /** What may be watched while calls are done. */
 export interface DeviceOptions {
+  clock?: Clock;
   /** Sends `tool_ack` when a call is begun. */
   acknowledgeStart?: boolean;
   onCall?: (call: DeviceCall) => void;
@@ -47,7 +49,7 @@ export interface DeviceOptions {
 
 // These end an answer's way as an acknowledgement does: nobody will ever ask for it.
 const final = new Set(["unknown_call", "not_found", "wrong_device"]);
-// How often an answer that met `busy` is sent again, and after how long.
+// So long after `busy` an answer is sent again, in milliseconds.
 const busyAfter = 1000;
 
 /** Answers calls from a socket until `stop` is called. */
@@ -57,13 +59,15 @@ export class Device {
   readonly #options: DeviceOptions;
   readonly #stops: (() => void)[];
   readonly #running = new Set<Promise<void>>();
-  readonly #timers = new Set<ReturnType<typeof setTimeout>>();
+  readonly #clock: Clock;
+  readonly #timers = new Set<unknown>();
   #stopped = false;
 
   constructor(socket: DeviceSocket, executor: DeviceExecutor, options: DeviceOptions = {}) {
     this.#socket = socket;
     this.#executor = executor;
     this.#options = options;
+    this.#clock = options.clock ?? systemClock;
     this.#stops = [socket.onFrame((frame) => this.#take(frame)), socket.onReady(() => this.#run(() => this.#resend()))];
   }
 
@@ -71,7 +75,7 @@ export class Device {
   async stop(): Promise<void> {
     this.#stopped = true;
     for (const stop of this.#stops.splice(0)) stop();
-    for (const timer of this.#timers) clearTimeout(timer);
+    for (const timer of this.#timers) this.#clock.clearTimeout(timer);
     await Promise.all(this.#running);
   }
 
@@ -95,7 +99,7 @@ export class Device {
 
   async #answer(call: DeviceCall): Promise<void> {
     this.#options.onCall?.(call);
-    if (this.#options.acknowledgeStart && call.type !== "data_request") this.#socket.send({ type: "tool_ack", id: call.id });
+    if (this.#options.acknowledgeStart && call.type === "tool_call") this.#socket.send({ type: "tool_ack", id: call.id });
     let answer: Answer;
     try {
       const done = await this.#executor.execute(call);
@@ -119,11 +123,10 @@ export class Device {
   }
 
   #later(id: string): void {
-    const timer = setTimeout(() => {
+    const timer = this.#clock.setTimeout(() => {
       this.#timers.delete(timer);
       this.#run(() => this.#resend(id));
     }, busyAfter);
-    (timer as { unref?: () => void }).unref?.();
     this.#timers.add(timer);
   }
 

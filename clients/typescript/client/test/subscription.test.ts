@@ -69,7 +69,7 @@ describe("a subscription", () => {
           expect(got.length).toBe(all.length);
         },
       ),
-      { numRuns: 60 },
+      { numRuns: 50 },
     );
   }, 120_000);
 

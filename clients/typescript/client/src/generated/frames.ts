@@ -114,6 +114,7 @@ export interface DataRequest {
   deadline: string;
   filters?: Fields;
   id: string;
+  limit?: number;
   table?: Table;
   traceparent?: Traceparent;
   type: "data_request";
@@ -578,7 +579,7 @@ export interface ToolCall {
   vector?: Vector;
 }
 /**
- * The answer to a tool_call or a mutation, 1 MiB at most.
+ * The answer to a tool_call or a mutation, 1 MiB at most. One to a data_request is taken as well, for journals that keep no frame types.
  */
 export interface ToolResult {
   deleted?: boolean | number | string;
