@@ -15,6 +15,7 @@ type benchFanoutCmd struct {
 	Rounds      int           `help:"How often the turns are made." default:"3"`
 	Length      time.Duration `help:"How long a turn is." default:"8s"`
 	Peer        string        `help:"The built peer (deploy/peers/fanout). Default: it is built from the checkout." type:"path"`
+	Frozen      bool          `help:"Measure instead what one client that stops reading costs among 1,000."`
 	Profile     string        `help:"A folder for processor profiles of Cairn while as much is delivered as goes." type:"path"`
 }
 
@@ -24,7 +25,11 @@ func (b benchFanoutCmd) Run(ctx context.Context, c *console) error {
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	report, err := bench.Fanout(ctx, bench.FanoutOptions{
+	measure := bench.Fanout
+	if b.Frozen {
+		measure = bench.Frozen
+	}
+	report, err := measure(ctx, bench.FanoutOptions{
 		Binary: binary, Peer: b.Peer, Connections: b.Connections, Rounds: b.Rounds, Length: b.Length, Profile: b.Profile, Progress: c.err,
 	})
 	if err != nil {

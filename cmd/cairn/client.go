@@ -83,6 +83,7 @@ type benchCmd struct {
 	Live    benchLiveCmd    `cmd:"" help:"How soon what was acknowledged is there to read, at 500 and 5,000 events a second, and the highest rate."`
 	Growth  benchGrowthCmd  `cmd:"" help:"An ask on a thread of 100,000 events, and a start with 1,000,000 in the log."`
 	Fanout  benchFanoutCmd  `cmd:"" help:"Deliveries to 1, 1,000 and 5,000 sockets: how many, how soon, and what an idle one costs, against centrifuge."`
+	Catchup benchCatchupCmd `cmd:"" help:"1,000 clients that come back at once, 1,000 events behind: until all are level, and what the others saw, against centrifuge."`
 
 	FanoutServe benchFanoutServeCmd `cmd:"" hidden:""`
 }

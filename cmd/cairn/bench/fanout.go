@@ -66,45 +66,46 @@ func Fanout(ctx context.Context, o FanoutOptions) (report Report, err error) {
 
 // start starts Cairn and the peer.
 func (o *FanoutOptions) start(ctx context.Context) (_ *fanoutSides, end func() error, err error) {
-	var closers []func() error
-	end = func() (failed error) {
-		for _, c := range slices.Backward(closers) {
-			failed = errors.Join(failed, c())
-		}
-		return failed
+	cairn, end, err := o.startCairn(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, end())
-		}
-	}()
+	peer, err := o.startPeer(ctx, cairn.payload)
+	if err != nil {
+		return nil, nil, errors.Join(err, end())
+	}
+	return &fanoutSides{
+		cairn: cairn, history: peer.on("history", wishAtOnce), delayed: peer.on("history", wishDelayed),
+		plain: peer.on("plain", wishAtOnce), plainDelayed: peer.on("plain", wishDelayed),
+	}, func() error { return errors.Join(peer.process.end(), end()) }, nil
+}
+
+// startCairn starts Cairn in the scratch directory, which ends with it where it is a temporary one.
+func (o *FanoutOptions) startCairn(ctx context.Context) (_ *ours, end func() error, err error) {
+	tidy := func() error { return nil }
 	if o.Dir == "" {
 		if o.Dir, err = scratch(); err != nil {
 			return nil, nil, err
 		}
-		closers = append(closers, func() error { return os.RemoveAll(o.Dir) })
+		tidy = func() error { return os.RemoveAll(o.Dir) }
 	}
-	if o.Peer == "" {
-		fmt.Fprintln(o.Progress, "building the peer")
-		if o.Peer, err = buildPeer(ctx, o.Dir); err != nil {
-			return nil, nil, err
-		}
-	}
-	fmt.Fprintln(o.Progress, "starting Cairn and the peer")
+	fmt.Fprintln(o.Progress, "starting Cairn")
 	cairn, err := startOurs(ctx, o.Binary, o.Dir)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, errors.Join(err, tidy())
 	}
-	closers = append(closers, cairn.process.end)
-	peer, err := startCentrifuge(ctx, o.Peer, cairn.payload)
-	if err != nil {
-		return nil, nil, err
+	return cairn, func() error { return errors.Join(cairn.process.end(), tidy()) }, nil
+}
+
+func (o *FanoutOptions) startPeer(ctx context.Context, payload [2]string) (*centrifuge, error) {
+	if o.Peer == "" {
+		fmt.Fprintln(o.Progress, "building the peer")
+		var err error
+		if o.Peer, err = buildPeer(ctx, o.Dir); err != nil {
+			return nil, err
+		}
 	}
-	closers = append(closers, peer.process.end)
-	return &fanoutSides{
-		cairn: cairn, history: peer.on("history", wishAtOnce), delayed: peer.on("history", wishDelayed),
-		plain: peer.on("plain", wishAtOnce), plainDelayed: peer.on("plain", wishDelayed),
-	}, end, nil
+	return startCentrifuge(ctx, o.Peer, payload)
 }
 
 // fanoutSides are those that are compared.
@@ -200,7 +201,7 @@ func (o *FanoutOptions) turn(ctx context.Context, s side, n int, name string) (s
 	if err != nil {
 		return sample, err
 	}
-	calls, err := s.calls(n, s.level())
+	calls, err := s.calls("many", n, s.level())
 	if err != nil {
 		return sample, err
 	}
@@ -237,7 +238,7 @@ func (o *FanoutOptions) turn(ctx context.Context, s side, n int, name string) (s
 
 // warm lets everybody connect once, and publishes a little: devices become known, buffers are filled.
 func (o *FanoutOptions) warm(ctx context.Context, s side, n int) (err error) {
-	calls, err := s.calls(n, s.level())
+	calls, err := s.calls("many", n, s.level())
 	if err != nil {
 		return err
 	}

@@ -26,8 +26,9 @@ type side interface {
 	server() *obedient
 	// subject is what is published, from a number that was not used yet.
 	subject() order
-	// calls are those of so many clients that listen to what comes after the first so many events of the subject.
-	calls(n int, after int64) ([]sockets.Call, error)
+	// calls are those of so many clients, by names of their own, that listen to what comes after the first so many events of the
+	// subject.
+	calls(names string, n int, after int64) ([]sockets.Call, error)
 	// published notes that the subject has so many more events.
 	published(events int64)
 	// level is how many events the subject has.
@@ -93,7 +94,7 @@ func (o *ours) open(ctx context.Context) error {
 
 // sample publishes one event, number 0, and takes it as a client gets it.
 func (o *ours) sample(ctx context.Context) (payload [2]string, err error) {
-	calls, err := o.calls(1, o.events)
+	calls, err := o.calls("sample", 1, o.events)
 	if err != nil {
 		return payload, err
 	}
@@ -146,12 +147,18 @@ func header(call sockets.Call) http.Header {
 	return h
 }
 
+// another is another thread of the account.
+func (o *ours) another(ctx context.Context) (*ours, error) {
+	other := &ours{process: o.process, api: o.api, scope: o.scope, payload: o.payload}
+	return other, other.open(ctx)
+}
+
 func (o *ours) server() *obedient      { return o.process }
 func (o *ours) subject() order         { return order{Scope: o.scope, Stream: o.stream} }
 func (o *ours) published(events int64) { o.events += events }
 func (o *ours) level() int64           { return o.events }
 
-func (o *ours) calls(n int, after int64) ([]sockets.Call, error) {
+func (o *ours) calls(names string, n int, after int64) ([]sockets.Call, error) {
 	token, err := o.api.Token(context.Background())
 	if err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
@@ -165,7 +172,7 @@ func (o *ours) calls(n int, after int64) ([]sockets.Call, error) {
 		calls[i] = sockets.Call{
 			Address: address, Path: "/api/v1/ws/device", Header: []string{"Authorization: Bearer " + token},
 			Say: []string{
-				fmt.Sprintf(`{"type":"device_hello","protocol":3,"device_id":"bench-%d","journal":true,"batch":true}`, i),
+				fmt.Sprintf(`{"type":"device_hello","protocol":3,"device_id":"%s-%d","journal":true,"batch":true}`, names, i),
 				fmt.Sprintf(`{"type":"subscribe","id":"s","stream":%q,"after":%d}`, o.stream, after),
 			},
 			Await: `"type":"subscribed"`, Refused: `"type":"error"`,
@@ -203,7 +210,7 @@ const (
 // peerUser owns the channels.
 const peerUser = "ada"
 
-// channel is another side in the same process.
+// on is another channel in the same process, and a way of writing to its connections.
 func (c *centrifuge) on(kind, wish string) *centrifuge {
 	return &centrifuge{process: c.process, channel: kind + ":" + peerUser + ":" + uuid.NewString(), token: c.token, wish: wish, payload: c.payload}
 }
@@ -229,7 +236,7 @@ func (c *centrifuge) subject() order         { return order{Stream: c.channel, P
 func (c *centrifuge) published(events int64) { c.events += events }
 func (c *centrifuge) level() int64           { return c.events }
 
-func (c *centrifuge) calls(n int, after int64) ([]sockets.Call, error) {
+func (c *centrifuge) calls(_ string, n int, after int64) ([]sockets.Call, error) {
 	address, err := hostOf(c.process.url)
 	if err != nil {
 		return nil, err

@@ -36,34 +36,54 @@ func (l *listening) order(do string) order {
 
 // steady publishes at a rate for a while, and measures how long each delivery took.
 func (l *listening) steady(ctx context.Context, rate float64, length time.Duration, sample *fanoutSample) error {
+	d, err := l.deliveries(ctx, rate, length)
+	if err != nil {
+		return err
+	}
+	always := func(sockets.Seen) bool { return true }
+	took := d.since(d.committed, always)
+	sample.p50, sample.p99 = quantile(took, 0.5), quantile(took, 0.99)
+	if len(d.asked) > 0 {
+		sample.asked = quantile(d.since(d.asked, always), 0.99)
+	}
+	return nil
+}
+
+// deliveries are events that were published from a number on, and when each came to whom.
+type deliveries struct {
+	from             int64
+	committed, asked []int64
+	seen             []sockets.Seen
+}
+
+// since is how long each delivery took that is to count, sorted.
+func (d deliveries) since(published []int64, counts func(sockets.Seen) bool) []time.Duration {
+	took := make([]time.Duration, 0, len(d.seen))
+	for _, s := range d.seen {
+		if counts(s) {
+			took = append(took, time.Duration(max(0, s.At-published[s.Number-d.from])))
+		}
+	}
+	slices.Sort(took)
+	return took
+}
+
+// deliveries publishes at a rate for a while, until everybody has it.
+func (l *listening) deliveries(ctx context.Context, rate float64, length time.Duration) (d deliveries, err error) {
 	count := max(1, int64(rate*length.Seconds()))
 	l.crowd.Watch(int(count) * l.connections)
 	o := l.order(orderPublish)
 	o.Count, o.Rate = count, rate
 	times, err := l.side.server().ask(ctx, o)
 	if err != nil {
-		return err
+		return d, err
 	}
 	l.next += count
 	l.side.published(count)
 	if err := l.arrived(ctx); err != nil {
-		return err
+		return d, err
 	}
-	seen := l.crowd.Watched()
-	since := func(of []int64) []time.Duration {
-		took := make([]time.Duration, 0, len(seen))
-		for _, s := range seen {
-			took = append(took, time.Duration(max(0, s.At-of[s.Number-o.From])))
-		}
-		slices.Sort(took)
-		return took
-	}
-	took := since(times.Committed)
-	sample.p50, sample.p99 = quantile(took, 0.5), quantile(took, 0.99)
-	if len(times.Asked) > 0 {
-		sample.asked = quantile(since(times.Asked), 0.99)
-	}
-	return nil
+	return deliveries{from: o.From, committed: times.Committed, asked: times.Asked, seen: l.crowd.Watched()}, nil
 }
 
 // arrived waits until everybody has everything.
