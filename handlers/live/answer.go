@@ -3,17 +3,18 @@ package live
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/cairnhq/cairn/domain/thread"
+	asked "github.com/cairnhq/cairn/projections/requests"
 )
 
 // maxResult is what a device's answer may have in bytes to be stored.
 const maxResult = 1 << 20
 
-// answer is a device's answer to a step, as it is recorded.
+// answer is a device's answer to a call, as it is recorded.
 type answer struct {
+	kind      string // of the frame
 	id        string
 	body      json.RawMessage // the frame without type, id and trace, its fields in order
 	trace     string          // the traceparent of what the device did
@@ -22,21 +23,25 @@ type answer struct {
 	mutations []thread.Mutation
 }
 
-// readAnswer reads a tool_result frame.
-func readAnswer(frame []byte) (*answer, error) {
+// readAnswer reads a tool_result or data_response frame.
+func readAnswer(kind string, frame []byte) (*answer, error) {
 	var fields map[string]json.RawMessage
 	var head struct {
 		ID string `json:"id"`
 	}
 	if json.Unmarshal(frame, &fields) != nil || json.Unmarshal(frame, &head) != nil || head.ID == "" {
-		return nil, errors.New("a tool_result needs the id of its tool_call")
+		return nil, fmt.Errorf("a %s needs the id of what it answers", kind)
 	}
 	delete(fields, "type")
 	delete(fields, "id")
-	return &answer{id: head.ID, body: canonical(encode(fields)), trace: traceparentOf(frame)}, nil
+	return &answer{kind: kind, id: head.ID, body: canonical(encode(fields)), trace: traceparentOf(frame)}, nil
 }
 
-// judge says what the answer means for the step: a result of the action's shape, or a failure.
+// fits reports whether a call is answered by such a frame: a data_response is for data requests alone, a tool_result for
+// everything, since a client's journal does not keep what it answered by.
+func (a *answer) fits(c *call) bool { return a.kind == "tool_result" || c.request == asked.Data }
+
+// judge says what the answer means for the call: a result of the action's shape, or a failure.
 func (a *answer) judge(c *call) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(a.body, &fields) != nil {

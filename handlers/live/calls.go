@@ -8,14 +8,16 @@ import (
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/thread"
+	asked "github.com/cairnhq/cairn/projections/requests"
 )
 
-// call is a device step that a socket here was given to execute.
+// call is what a socket here was given to execute: a step of a run's tool call, or a request outside a run.
 type call struct {
 	scope   domain.Scope
-	thread  string
-	id      string // thread.StepID
-	step    thread.Step
+	stream  domain.Stream // that asked: a thread, or the device
+	id      string        // of the effect and of the frame: thread.StepID, or the request's id
+	request asked.Kind    // empty: it is a step of a run
+	step    thread.Step   // of a request: what a step says as well
 	session *session
 	seq     uint64 // version of the event that asked for it
 	// updated is the row that the step's fields name, for what the answer does not say.
@@ -27,7 +29,7 @@ type call struct {
 	offered time.Time  // zero: not here
 }
 
-// calls are the device steps that wait for an answer, by their id in a scope.
+// calls are those that wait for an answer, by their id in a scope.
 type calls struct {
 	mu      sync.Mutex
 	waiting map[callKey]*call
@@ -78,12 +80,12 @@ func (t *calls) wait(c *call) {
 // answered is the call that an answer belongs to, nil if none waits here. If the device that was asked gave
 // it, the call waits no more, so that the end of the socket does not end it too. Its claim stays until the
 // answer is recorded.
-func (t *calls) answered(scope domain.Scope, id, device string) *call {
+func (t *calls) answered(scope domain.Scope, device string, a *answer) *call {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	key := callKey{scope, id}
+	key := callKey{scope, a.id}
 	c, ok := t.waiting[key]
-	if !ok || c.step.DeviceID != device {
+	if !ok || c.step.DeviceID != device || !a.fits(c) {
 		return c
 	}
 	t.drop(key)

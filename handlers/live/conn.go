@@ -2,8 +2,10 @@ package live
 
 import (
 	"bufio"
+	"errors"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,23 +15,28 @@ import (
 const (
 	maxFrame  = 8 << 20
 	lingering = 2 * time.Second
+	// takenAtLeast is what a client must take of a write within its time, unless it is all: less is too slow.
+	takenAtLeast = 64 << 10
 )
 
 // conn is the network side of a socket, below melody. Reading, it takes a message that is over the limit
 // out of the stream, so that the connection lives on; writing, it lets everything that is queued leave in
-// one write, between the whole frames that melody itself writes (pings, pongs, the close frame).
+// one write, between the whole frames that melody itself writes (pongs, the answer to a close frame).
 type conn struct {
 	net.Conn
 
 	within  time.Duration // for a write
 	guard   guard         // set before the first read
-	scratch [4096]byte
-	pending []byte // filtered, not yet read
+	scratch [256]byte     // small: it is kept by who only waits, and what is large goes by
+	pending []byte        // filtered, not yet read
+	silent  func()        // called by the reader when nothing came in time, before it is told
 
 	mu        sync.Mutex // one frame, or one joined write, at a time
 	failed    error
 	lingering atomic.Bool
-	closed    sync.Once
+
+	ending sync.Mutex
+	ended  bool
 }
 
 // Read hands on what the guard lets through.
@@ -40,18 +47,27 @@ func (c *conn) Read(p []byte) (int, error) {
 			c.pending = c.pending[n:]
 			return n, nil
 		}
+		c.pending = nil
 		if c.guard.payload > 0 && !c.guard.drop {
 			n, err := c.Conn.Read(p[:min(int64(len(p)), c.guard.payload)])
 			c.guard.payload -= int64(n)
-			return n, err
+			return n, c.read(err)
 		}
 		n, err := c.Conn.Read(c.scratch[:])
-		c.pending = c.guard.filter(c.pending[:0], c.scratch[:n])
+		c.pending = c.guard.filter(nil, c.scratch[:n])
 		if err != nil && len(c.pending) == 0 {
-			return 0, err
+			return 0, c.read(err)
 		}
 	}
 	return 0, nil
+}
+
+// read is a reader's error. One that waited in vain is told so only when the writer has said why the socket ends.
+func (c *conn) read(err error) error {
+	if c.silent != nil && errors.Is(err, os.ErrDeadlineExceeded) && !c.lingering.Load() {
+		c.silent()
+	}
+	return err
 }
 
 // SetWriteDeadline is not melody's business: every write has its own.
@@ -80,26 +96,29 @@ func (c *conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// writeTexts writes every payload as a text frame, all of them at once.
-func (c *conn) writeTexts(payloads [][]byte) error {
-	headers := make([]byte, 0, 10*len(payloads))
-	buffers := make(net.Buffers, 0, 2*len(payloads))
-	for _, p := range payloads {
-		start := len(headers)
-		headers = appendTextHeader(headers, len(p))
-		buffers = append(buffers, headers[start:len(headers):len(headers)], p)
-	}
+// write writes all that was joined. A client that takes too little of it in time is too slow: slow is called, and what was
+// begun has as much time again, so that a frame can follow that says so.
+func (c *conn) write(j *joined, slow func()) error {
+	j.cut()
+	rest := j.pieces
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.failed != nil {
-		return c.failed
+	for late := false; c.failed == nil; {
+		if err := c.Conn.SetWriteDeadline(time.Now().Add(c.within)); err != nil {
+			return err
+		}
+		n, err := rest.WriteTo(c.Conn)
+		switch {
+		case err == nil:
+			return nil
+		case late || !errors.Is(err, os.ErrDeadlineExceeded):
+			c.failed = err
+		case n < takenAtLeast:
+			late = true
+			slow()
+		}
 	}
-	if err := c.Conn.SetWriteDeadline(time.Now().Add(c.within)); err != nil {
-		return err
-	}
-	_, err := buffers.WriteTo(c.Conn)
-	c.failed = err
-	return err
+	return c.failed
 }
 
 // Close says that nothing more is written, and lets what the other side still sends be read for a moment:
@@ -109,24 +128,44 @@ func (c *conn) Close() error {
 	if !ok {
 		return c.shut()
 	}
+	if c.lingering.Swap(true) {
+		return nil
+	}
 	if err := half.CloseWrite(); err != nil {
 		return c.shut()
 	}
-	c.lingering.Store(true)
 	return c.Conn.SetReadDeadline(time.Now().Add(lingering))
 }
 
-// shut closes for good.
-func (c *conn) shut() (err error) {
-	c.closed.Do(func() { err = c.Conn.Close() })
-	return err
+// shut closes for good, also what is only taken over afterwards.
+func (c *conn) shut() error {
+	c.ending.Lock()
+	defer c.ending.Unlock()
+	if c.ended || c.Conn == nil {
+		c.ended = true
+		return nil
+	}
+	c.ended = true
+	return c.Conn.Close()
 }
 
-// hijacker gives melody's upgrader a conn instead of the server's connection.
+// take takes a connection over.
+func (c *conn) take(plain net.Conn) error {
+	c.ending.Lock()
+	defer c.ending.Unlock()
+	c.Conn = plain
+	if c.ended {
+		return plain.Close()
+	}
+	return nil
+}
+
+// hijacker gives melody's upgrader a conn instead of the server's connection, and says when the server is done with it.
 type hijacker struct {
 	http.ResponseWriter
 
-	conn *conn
+	conn  *conn
+	taken chan struct{}
 }
 
 // Hijack takes the connection over.
@@ -135,22 +174,8 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	h.conn.Conn = plain
-	return h.conn, buffered, nil
-}
-
-// appendTextHeader appends the header of an unfragmented, unmasked text frame (RFC 6455, section 5.2).
-func appendTextHeader(b []byte, size int) []byte {
-	const finalText = 0x81
-	switch {
-	case size < 126:
-		return append(b, finalText, byte(size))
-	case size < 1<<16:
-		return append(b, finalText, 126, byte(size>>8), byte(size))
-	}
-	b = append(b, finalText, 127)
-	for shift := 56; shift >= 0; shift -= 8 {
-		b = append(b, byte(uint64(size)>>shift))
-	}
-	return b
+	err = h.conn.take(plain)
+	h.ResponseWriter = nil // the server's memory of the request ends with it
+	close(h.taken)
+	return h.conn, buffered, err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/cairnhq/cairn/handlers/live"
 	"github.com/cairnhq/cairn/projections"
 	"github.com/cairnhq/cairn/projections/openeffects"
+	"github.com/cairnhq/cairn/projections/requests"
 	"github.com/cairnhq/cairn/projections/work"
 	"github.com/cairnhq/cairn/streams"
 )
@@ -26,8 +27,8 @@ import (
 func (r *ring) beside(t *testing.T, change func(*live.Config)) *ring {
 	t.Helper()
 	config := live.Config{
-		Asker: r.asker, Tailer: r.tailer, Live: r.live, Keys: r.keys, Schema: r.schema, Events: r.events,
-		Effects: openeffects.New(projections.NewDB(r.pool)), Work: work.New(r.pool), Waiter: r.waiter, Accounts: tokens{},
+		Asker: r.asker, Fanout: r.fanout(), Keys: r.keys, Schema: r.schema, Events: r.events,
+		Effects: openeffects.New(projections.NewDB(r.pool)), Requests: requests.New(projections.NewDB(r.pool)), Work: work.New(r.pool), Waiter: r.waiter, Accounts: tokens{},
 		Version: "test", Timing: live.Timing{Sweep: 200 * time.Millisecond}, Log: slog.New(slog.DiscardHandler),
 	}
 	change(&config)

@@ -34,7 +34,7 @@ type Answered struct {
 
 // Answer reads a tool_result and judges it as the answer to an action on the table tasks.
 func Answer(frame []byte, action string) (Answered, error) {
-	a, err := readAnswer(frame)
+	a, err := readAnswer("tool_result", frame)
 	if err != nil {
 		return Answered{}, err
 	}

@@ -8,10 +8,14 @@ import (
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/domain/thread"
+	"github.com/cairnhq/cairn/handlers/accounts"
+	"github.com/cairnhq/cairn/handlers/fanout"
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/codec"
-	"github.com/cairnhq/cairn/streams/tracing"
 )
+
+// followAtOnce is how many bytes of events a follower takes before it tells them.
+const followAtOnce = 256 << 10
 
 // Follow tells a run from the beginning and goes on with what happens, until its end. The channel closes
 // after the one End, or without it when ctx ends: whoever asks again is told everything again. Text that was
@@ -23,12 +27,7 @@ func (g *Gateway) Follow(ctx context.Context, scope domain.Scope, threadID, run 
 		defer close(out)
 		ctx, cancel := g.bound(ctx)
 		defer cancel()
-		w, err := g.hub.watch(ctx, threadKey(scope, threadID), run)
-		if err != nil {
-			return
-		}
-		defer w.leave()
-		g.follower(w, from).tell(ctx, func(o Output) bool {
+		g.follower(threadKey(scope, threadID), run, from).tell(ctx, func(o Output) bool {
 			select {
 			case out <- o:
 				return true
@@ -47,48 +46,40 @@ func threadKey(scope domain.Scope, id string) streams.StreamKey {
 	return streams.StreamKey{Scope: scope, Stream: domain.NewStream("thread", id)}
 }
 
-// follower joins what is stored, what the log has beyond it, and what arrives, into one story.
+// follower makes one story of what a subscription to the run's thread brings.
 type follower struct {
-	watch  *watch
-	hub    *hub
-	events Events
-	schema *codec.Schema
-	keys   streams.Keys
-	tracer tracing.Tracer
+	*Gateway
+
+	key    streams.StreamKey
 	story  *story
 	after  uint64 // the newest version told
 	posted uint64 // the version that the message brought the thread to; 0: not known
-	floor  uint64 // what is stored of the thread is whole from this version on, as far as that was asked
 	heard  [2]int // the newest turn and attempt of which a provisional frame was told
 }
 
-func (g *Gateway) follower(w *watch, from FollowFrom) *follower {
-	return &follower{
-		watch: w, hub: g.hub, events: g.Events, schema: g.Schema, keys: g.Keys,
-		tracer: g.Tracer, story: newStory(w.run.run, from.Channel), after: from.after(), posted: from.Posted,
-	}
+func (g *Gateway) follower(key streams.StreamKey, run string, from FollowFrom) *follower {
+	return &follower{Gateway: g, key: key, story: newStory(run, from.Channel), after: from.after(), posted: from.Posted}
 }
+
+// errUnheard is a listener that wants no more.
+var errUnheard = errors.New("live: the listener is gone")
 
 // tell hands out the story until its end, until give says no, or until ctx ends. It waits out every fault.
 func (f *follower) tell(ctx context.Context, give func(Output) bool) {
 	if !all(f.story.begin(), give) {
 		return
 	}
-	for again := false; ctx.Err() == nil; again = true {
-		if again {
-			f.hub.metrics.readAgain.Inc()
-			f.watch.renew() // what arrived and was not told is in the log by now
-		}
+	for ctx.Err() == nil && !f.story.ended {
 		err := f.once(ctx, give)
-		if err == nil || errors.Is(err, errStopped) || ctx.Err() != nil {
+		if errors.Is(err, errUnheard) || ctx.Err() != nil {
 			return
 		}
 		if errors.Is(err, streams.ErrScopeErased) {
 			all(f.story.end(&Failure{Code: domain.CodeScopeErased, Message: "the account was erased"}), give)
 			return
 		}
-		if !errors.Is(err, errLost) {
-			f.hub.log.WarnContext(ctx, "following a run failed, reading it again", "run", f.watch.run.run, "error", err)
+		if err != nil {
+			f.Log.WarnContext(ctx, "following a run failed, following it again", "run", f.story.run, "error", err)
 			if pause(ctx, time.Second/2) != nil {
 				return
 			}
@@ -96,95 +87,96 @@ func (f *follower) tell(ctx context.Context, give func(Output) bool) {
 	}
 }
 
-var (
-	errStopped = errors.New("live: the listener is gone")
-	errLost    = errors.New("live: something is missing")
-)
-
-// once reads what is stored, then the log up to the watch, then what arrives.
+// once subscribes and tells what comes, until the story or the subscription ends.
 func (f *follower) once(ctx context.Context, give func(Output) bool) error {
-	rows, from, err := f.events.CatchUp(ctx, f.watch.key.Scope, f.watch.key.Stream, f.after)
+	wake := make(chan struct{}, 1)
+	sub, err := f.Fanout.Subscribe(ctx, fanout.Want{
+		Who: accounts.Principal{Scope: f.key.Scope}, Scope: f.key.Scope, Stream: f.key.Stream,
+		From: fanout.After(f.after), Form: fanout.Bare, Live: fanout.Recent,
+	}, func() {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+	})
 	if err != nil {
-		return fmt.Errorf("live: catching up: %w", err)
+		return fmt.Errorf("live: following %s: %w", f.key.Stream, err)
 	}
-	for _, r := range rows {
-		if err := f.skip(ctx, r.Version, give); err != nil || f.story.ended {
-			return err
-		}
-		if err := f.event(ctx, &item{recorded: r}, give); err != nil || f.story.ended {
-			return err
-		}
-	}
-	items, err := f.hub.between(ctx, f.watch, from)
-	if err != nil {
-		return fmt.Errorf("live: reading the log: %w", err)
-	}
-	for _, i := range items {
-		if err := f.event(ctx, i, give); err != nil || f.story.ended {
-			return err
-		}
-	}
-	for !f.story.ended {
-		arrivals, lost, err := f.watch.take(ctx)
-		if err != nil {
-			return err
-		}
-		if lost {
-			return errLost
-		}
-		for _, a := range arrivals {
-			if a.frame != nil {
-				if !f.frame(ctx, *a.frame, give) {
-					return errStopped
-				}
-				continue
-			}
-			if err := f.event(ctx, a.item, give); err != nil || f.story.ended {
+	defer sub.Close()
+	for {
+		pulled := sub.Pull(followAtOnce)
+		for _, e := range pulled.Events {
+			if err := f.event(ctx, e, give); err != nil || f.story.ended {
 				return err
 			}
 		}
+		for i := range pulled.Live {
+			if !f.frame(ctx, &pulled.Live[i], give) {
+				return errUnheard
+			}
+		}
+		if pulled.Reset != nil {
+			return f.reset(ctx, pulled.Reset, give)
+		}
+		if pulled.More {
+			continue
+		}
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	return nil
 }
 
-// event tells the thread's next event. One that was told already is left out; a gap is a reason to read again.
-func (f *follower) event(ctx context.Context, i *item, give func(Output) bool) error {
-	switch version := i.recorded.Version; {
-	case version <= f.after:
-		return nil
-	case version != f.after+1:
-		return fmt.Errorf("live: event %d of %s came where %d was due", version, f.watch.key.Stream, f.after+1)
+// reset goes on after a subscription that ended.
+func (f *follower) reset(ctx context.Context, r *fanout.Reset, give func(Output) bool) error {
+	switch r.Reason {
+	case fanout.NoAccess:
+		return streams.ErrScopeErased
+	case fanout.Pruned:
+		return f.skip(ctx, give)
+	default:
+		return fmt.Errorf("live: following %s after %d: %s, its head is %d", f.key.Stream, f.after, r.Reason, r.Head)
 	}
-	event, err := i.decode(f.schema)
+}
+
+// event tells the thread's next event. One that was told already is left out.
+func (f *follower) event(ctx context.Context, e *fanout.Event, give func(Output) bool) error {
+	event, err := e.Decode(f.Schema)
 	if errors.Is(err, codec.ErrUnknownType) {
 		event, err = nil, nil // of a newer release; nothing that this one tells depends on it
 	}
 	if err == nil && f.needsContent(event) {
-		event, err = i.open(ctx, f.schema, f.keys)
+		event, err = e.Open(ctx, f.Schema, f.Keys)
 	}
+	recorded := e.Recorded()
 	if err != nil {
-		return fmt.Errorf("live: reading event %s: %w", i.recorded.ID, err)
+		return fmt.Errorf("live: reading event %s: %w", recorded.ID, err)
 	}
-	outputs := f.story.committed(i.recorded.Version, event)
-	f.after = i.recorded.Version
+	outputs := f.story.committed(e.Seq, event)
+	f.after = e.Seq
 	for n := range outputs {
 		if outputs[n].Kind == OutputEnd {
-			outputs[n].Position = streams.PositionOf(i.recorded).String()
+			outputs[n].Position = streams.PositionOf(recorded).String()
 		}
 	}
-	if len(outputs) > 0 && f.tracer.On() {
-		defer f.delivering(ctx, i.recorded.Type, i.recorded.Trace).End()
+	if len(outputs) > 0 && f.Tracer.On() {
+		defer f.delivering(ctx, e.Type, recorded.Trace).End()
 	}
 	if !all(outputs, give) {
-		return errStopped
+		return errUnheard
 	}
 	return nil
 }
 
 // frame tells a provisional frame. Only the first of an attempt has a span: there may be hundreds.
-func (f *follower) frame(ctx context.Context, frame streams.LiveFrame, give func(Output) bool) bool {
-	outputs := f.story.provisional(frame)
-	if attempt := [2]int{frame.Turn, frame.Attempt}; len(outputs) > 0 && attempt != f.heard && f.tracer.On() {
+func (f *follower) frame(ctx context.Context, frame *fanout.Frame, give func(Output) bool) bool {
+	outputs := f.story.provisional(streams.LiveFrame{
+		RunID: frame.RunID, Turn: frame.Turn, Attempt: frame.Attempt, N: frame.N, Kind: frame.Kind,
+		Offset: frame.Offset, Blocks: frame.Blocks, Text: frame.Text, Data: frame.Data,
+	})
+	if attempt := [2]int{frame.Turn, frame.Attempt}; len(outputs) > 0 && attempt != f.heard && f.Tracer.On() {
 		f.heard = attempt
 		defer f.delivering(ctx, "provisional", frame.Trace).End()
 	}
@@ -210,4 +202,15 @@ func all(outputs []Output, give func(Output) bool) bool {
 		}
 	}
 	return true
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

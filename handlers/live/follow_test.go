@@ -212,7 +212,7 @@ func TestASlowClientIsClosedAndNeverFedLess(t *testing.T) {
 			t.Fatalf("the gateway took %d of %d bytes", taken.bytes.Load(), sent)
 		}
 	}
-	for next := 0; ; next++ {
+	for next := 0; ; {
 		_, b, err := ws.ReadMessage()
 		if err != nil {
 			if !websocket.IsCloseError(err, 4008) || next == 0 || next == asked {
@@ -220,8 +220,12 @@ func TestASlowClientIsClosedAndNeverFedLess(t *testing.T) {
 			}
 			return
 		}
+		if string(b) == `{"type":"ping"}` {
+			continue
+		}
 		if !strings.Contains(string(b), fmt.Sprintf(`"id":"%d x`, next)) {
 			t.Fatalf("answer %d is %.80s", next, b)
 		}
+		next++
 	}
 }

@@ -144,8 +144,8 @@ func response(o Output) string {
 	return o.Text + "\n\n" + words
 }
 
-// callFrame is a tool_call: the step's own fields, and those that every call has. An absent field is omitted,
-// never sent as null.
+// callFrame is a tool_call, a data_request or a mutation: its own fields, and those that every call has. An absent field is
+// omitted, never sent as null.
 func callFrame(c *call, fields json.RawMessage, deadline string) ([]byte, error) {
 	var own map[string]json.RawMessage
 	if len(fields) > 0 {
@@ -159,11 +159,13 @@ func callFrame(c *call, fields json.RawMessage, deadline string) ([]byte, error)
 			frame[k] = v
 		}
 	}
-	frame["type"], frame["id"], frame["action"] = "tool_call", c.id, c.step.Action
+	frame["type"], frame["id"], frame["action"], frame["deadline"] = c.frameType(), c.id, c.step.Action, deadline
 	if c.step.Table != "" {
 		frame["table"] = c.step.Table
 	}
-	frame["run_id"], frame["seq"], frame["deadline"] = c.step.RunID, c.seq, deadline
+	if c.request == "" {
+		frame["run_id"], frame["seq"] = c.step.RunID, c.seq
+	}
 	if c.trace != "" {
 		frame[tracing.Header] = c.trace
 	}

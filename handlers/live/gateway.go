@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"hash/maphash"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cairnhq/cairn/domain"
+	"github.com/cairnhq/cairn/handlers/fanout"
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/codec"
 	"github.com/cairnhq/cairn/streams/tracing"
@@ -24,13 +26,13 @@ import (
 // Config is what a Gateway needs. Everything but what has a default is required.
 type Config struct {
 	Asker    streams.Asker
-	Tailer   streams.Tailer
-	Live     streams.Live
+	Fanout   *fanout.Hub // runs before the gateway does, and longer
 	Keys     streams.Keys
 	Schema   *codec.Schema
 	Events   Events
 	Effects  Effects
 	Runs     Runs // nil: a device is given its calls at once, whatever waited for it
+	Requests Requests
 	Work     Work
 	Waiter   Changes
 	Accounts Verifier
@@ -73,7 +75,6 @@ type Gateway struct {
 
 	id       string // of this process among the workers
 	metrics  *metrics
-	hub      *hub
 	melody   *melody.Melody
 	sessions *sessions
 	sockets  gate // requests that are or will be sockets
@@ -81,7 +82,9 @@ type Gateway struct {
 	calls    *calls
 	erased   string // wire name
 	woken    chan struct{}
-	arriving sync.Mutex
+	writes   writes
+	seed     maphash.Seed
+	arriving [64]sync.Mutex // by device, by its hash under seed
 	// awaiting counts the sockets whose device may have calls that wait for a policy.
 	awaiting  atomic.Int64
 	sightings sightings
@@ -98,47 +101,26 @@ func New(c Config) *Gateway {
 		c.Log = slog.Default()
 	}
 	c.Timing = c.Timing.withDefaults()
-	g := &Gateway{Config: c, id: "gateway-" + rand.Text(), sessions: newSessions(), calls: newCalls(), erased: erasedName(), woken: make(chan struct{}, 1)}
+	g := &Gateway{Config: c, id: "gateway-" + rand.Text(), sessions: newSessions(), calls: newCalls(), erased: erasedName(), woken: make(chan struct{}, 1), seed: maphash.MakeSeed()}
 	g.melody = g.newMelody()
 	g.life, g.die = context.WithCancel(context.Background())
-	g.hub = newHub(c.Tailer, c.Live, c.Log, g.observe)
 	g.metrics = newMetrics(c.Metrics, g)
-	g.hub.metrics, g.hub.now = g.metrics, c.Now
+	g.Fanout.Observe(g.observe)
 	return g
 }
 
 // Run follows the log, claims calls for the devices that are here, and drains when ctx ends.
 func (g *Gateway) Run(ctx context.Context) error {
 	group, inner := errgroup.WithContext(ctx)
-	group.Go(func() error { return g.hub.Run(inner) })
 	group.Go(func() error { return g.touch(inner) })
 	group.Go(func() error { return g.claim(inner) })
+	group.Go(func() error { return g.pings(inner) })
 	err := group.Wait()
 	g.drain()
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return err
-}
-
-// drain closes every socket with a code that says to come again, waits for what they had in hand, and
-// returns when nothing runs any more.
-func (g *Gateway) drain() {
-	g.sockets.close()
-	for _, s := range g.sessions.close() {
-		s.close(closeRestart, "the server is restarting: connect again and repeat what has no end yet")
-	}
-	late := time.AfterFunc(g.Timing.Drain, g.die)
-	g.sockets.wait()
-	g.gate.close()
-	g.gate.wait()
-	g.leave()
-	late.Stop()
-	g.die()
-	// No socket is left, so that melody's hub waits for nobody.
-	if err := g.melody.Close(); err != nil {
-		g.Log.Warn("closing the sockets' hub failed", "error", err)
-	}
 }
 
 // bound is ctx, ended also by the gateway's end.

@@ -32,6 +32,7 @@ type hello struct {
 	// device is the id that the log knows the device by: its own, or, where that has other characters than ids
 	// may have, one that follows from it and tells nothing.
 	device string
+	told   bool // it gave its protocol, and so knows more than the frames of older clients
 }
 
 // greet takes a device_hello. A frame that can't be read is an error; one that says something impossible is
@@ -65,16 +66,16 @@ func (s *session) greet(frame []byte) error {
 		}
 		h.device = digest(index, []byte(h.DeviceID))[:32]
 	}
-	told := h.Protocol != 0
+	h.told = h.Protocol != 0
 	if h.Protocol == 0 {
 		h.Protocol = 2
 	}
 	s.mu.Lock()
 	s.hello = &h
-	s.deadline.Stop()
 	s.mu.Unlock()
+	s.inTime()
 	s.gate.Go(func() {
-		if told {
+		if h.told {
 			s.send(s.welcome())
 		}
 		s.present(&h)
@@ -160,7 +161,10 @@ func (s *session) welcome() helloFrame {
 	}
 	return helloFrame{
 		Type: "hello", Version: s.gateway.Version, Scopes: []scopeHead{head},
-		Features: []string{"chat_request", "home_request", "floating_request", "cancel", "tool_result_ack", "request_id"},
+		Features: []string{
+			"chat_request", "home_request", "floating_request", "cancel", "tool_result_ack", "request_id",
+			"subscribe", "events", "live", "reset", "stored", "reconnect",
+		},
 	}
 }
 

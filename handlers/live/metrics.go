@@ -2,12 +2,11 @@ package live
 
 import (
 	"slices"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/cairnhq/cairn/streams"
+	"github.com/cairnhq/cairn/handlers/fanout"
 )
 
 // metrics are what a gateway measures.
@@ -16,9 +15,8 @@ type metrics struct {
 	closed          *prometheus.CounterVec
 	received        *prometheus.CounterVec
 	sent, sentBytes prometheus.Counter
-	deliveries      *prometheus.CounterVec
-	delivery        prometheus.Histogram
-	readAgain       prometheus.Counter
+	writes          prometheus.Counter
+	resets          *prometheus.CounterVec
 	calls           *prometheus.CounterVec
 	answered        prometheus.Histogram
 }
@@ -58,7 +56,6 @@ func newMetrics(registerer prometheus.Registerer, g *Gateway) *metrics {
 	}
 	gauge("cairn_gateway_sockets", "Sockets that are open here.", g.sessions.count)
 	gauge("cairn_gateway_devices", "Devices whose newest socket is here.", func() int { return len(g.sessions.here()) })
-	gauge("cairn_gateway_followers", "Who follows a run here, at sockets and over HTTP.", func() int { return g.hub.followers() })
 	gauge("cairn_gateway_calls_waiting", "Calls that devices here were given and have not answered.", g.calls.count)
 	return &metrics{
 		opened: counter("cairn_gateway_sockets_opened_total", "Sockets that were opened."),
@@ -67,13 +64,9 @@ func newMetrics(registerer prometheus.Registerer, g *Gateway) *metrics {
 		received:  counters("cairn_gateway_frames_received_total", "Frames that clients sent, by type.", "type", append(frameTypes(), otherFrame)...),
 		sent:      counter("cairn_gateway_frames_sent_total", "Frames that clients were sent."),
 		sentBytes: counter("cairn_gateway_sent_bytes_total", "What those had in bytes."),
-		deliveries: counters("cairn_gateway_deliveries_total", "Events, and provisional frames, that were handed to somebody who follows a run.", "kind",
-			"event", "provisional"),
-		delivery: factory.NewHistogram(prometheus.HistogramOpts{
-			Name: "cairn_gateway_delivery_seconds", Help: "From the decision of a commit to its delivery to those who follow its run, by the clocks of both machines.",
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
-		}),
-		readAgain: counter("cairn_gateway_read_again_total", "How often somebody who follows a run fell behind, and read it again from the log."),
+		writes:    counter("cairn_gateway_writes_total", "Writes in which those left, several in one."),
+		resets: counters("cairn_gateway_resets_total", "Subscriptions that could not go on from where they were, and why.", "reason",
+			string(fanout.BeyondHead), string(fanout.OtherHash), string(fanout.Pruned), string(fanout.TooOld), string(fanout.NoAccess)),
 		calls:     counters("cairn_gateway_device_calls_total", "Calls of devices, by what became of them.", "outcome", callOffered, callAnswered, callReturned, callUnknown),
 		answered: factory.NewHistogram(prometheus.HistogramOpts{
 			Name: "cairn_gateway_device_call_seconds", Help: "From the offer of a call to the device's answer.",
@@ -104,7 +97,7 @@ func reasonOf(why *closing) string {
 
 // frameTypes are those of the frames that clients send.
 func frameTypes() []string {
-	return []string{"device_hello", "chat_request", "home_request", "floating_request", "cancel", "tool_result", "tool_ack", "ping", "pong"}
+	return []string{"device_hello", "chat_request", "home_request", "floating_request", "cancel", "subscribe", "unsubscribe", "tool_result", "tool_ack", "ping", "pong"}
 }
 
 // otherFrame is the label of all others.
@@ -119,22 +112,10 @@ func (m *metrics) frame(kind string) {
 }
 
 // wrote notes frames that a socket took.
-func (m *metrics) wrote(frames [][]byte) {
-	m.sent.Add(float64(len(frames)))
-	for _, frame := range frames {
-		m.sentBytes.Add(float64(len(frame)))
-	}
-}
-
-// delivered notes a commit that was handed to n who follow it.
-func (m *metrics) delivered(c *streams.Commit, n int, now time.Time) {
-	if n == 0 {
-		return
-	}
-	m.deliveries.WithLabelValues("event").Add(float64(n))
-	if at, err := time.Parse(streams.TimeLayout, c.DecidedAt); err == nil {
-		m.delivery.Observe(max(0, now.Sub(at).Seconds()))
-	}
+func (m *metrics) wrote(j *joined) {
+	m.sent.Add(float64(j.frames))
+	m.sentBytes.Add(float64(j.bytes))
+	m.writes.Inc()
 }
 
 // count is how many sockets are here.
@@ -149,14 +130,4 @@ func (t *calls) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.waiting)
-}
-
-// followers is how many watch a run.
-func (h *hub) followers() (n int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, watches := range h.watches {
-		n += len(watches)
-	}
-	return n
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/cairnhq/cairn/domain"
+	"github.com/cairnhq/cairn/domain/device"
 	"github.com/cairnhq/cairn/domain/thread"
 	"github.com/cairnhq/cairn/projections/openeffects"
 	"github.com/cairnhq/cairn/streams"
@@ -64,7 +65,7 @@ func (g *Gateway) take(ctx context.Context, doubt bool) (full bool, err error) {
 	for i, k := range keys {
 		pairs[i] = openeffects.DevicePair(k.scope, k.device)
 	}
-	effects, err := g.Effects.Take(ctx, g.id, []string{thread.EffectDevice}, pairs, takeAtOnce)
+	effects, err := g.Effects.Take(ctx, g.id, []string{device.EffectKind}, pairs, takeAtOnce)
 	if err != nil {
 		return false, err
 	}
@@ -95,7 +96,7 @@ func (g *Gateway) reconcile(ctx context.Context) error {
 
 // offer brings a claimed call to its device: the command first, then who waits, then the frame.
 func (g *Gateway) offer(e openeffects.Effect) {
-	ctx, cancel := context.WithTimeout(tracing.With(tracing.From(g.life, e.Trace), tracing.Fields{Run: thread.RunOf(e.ID)}), offerWithin)
+	ctx, cancel := context.WithTimeout(tracing.With(tracing.From(g.life, e.Trace), tracing.Fields{Run: runOf(e.Stream, e.ID)}), offerWithin)
 	defer cancel()
 	c, fields, err := g.prepare(ctx, e)
 	if err == nil {
@@ -105,7 +106,7 @@ func (g *Gateway) offer(e openeffects.Effect) {
 	var rejected *domain.Rejection
 	switch {
 	case err == nil:
-	case errors.As(err, &rejected) && rejected.Code == thread.CodeStarted:
+	case errors.As(err, &rejected) && (rejected.Code == thread.CodeStarted || rejected.Code == device.CodeStarted):
 		g.unknown(c)
 		return
 	case errors.As(err, &rejected), errors.Is(err, streams.ErrScopeErased):
@@ -145,35 +146,33 @@ func (g *Gateway) prepare(ctx context.Context, e openeffects.Effect) (*call, jso
 	if newest, err := s.newest(ctx); err != nil || !newest {
 		return nil, nil, errors.Join(err, errGone)
 	}
-	step, payload, err := g.intent(ctx, e)
+	c, fields, err := g.intent(ctx, e)
 	if err != nil {
 		return nil, nil, err
 	}
-	return &call{
-		scope: e.Scope, thread: e.Stream.ID(), id: e.ID, step: step, session: s, seq: e.Version,
-		updated: rowOf(payload.Fields), started: !step.Repeatable && !s.said().Journal,
-	}, payload.Fields, nil
+	c.session, c.started = s, !c.step.Repeatable && !s.said().Journal
+	return c, fields, nil
 }
 
 // intent reads the event that asked for an effect.
-func (g *Gateway) intent(ctx context.Context, e openeffects.Effect) (thread.Step, thread.Payload, error) {
+func (g *Gateway) intent(ctx context.Context, e openeffects.Effect) (*call, json.RawMessage, error) {
 	key := streams.StreamKey{Scope: e.Scope, Stream: e.Stream}
 	rows, err := g.Events.After(ctx, key, e.Version-1, 1)
 	if err != nil {
-		return thread.Step{}, thread.Payload{}, err
+		return nil, nil, err
 	}
 	if len(rows) == 0 || rows[0].Version != e.Version {
-		return thread.Step{}, thread.Payload{}, fmt.Errorf("live: event %d of %s is not stored yet", e.Version, e.Stream)
+		return nil, nil, fmt.Errorf("live: event %d of %s is not stored yet", e.Version, e.Stream)
 	}
 	event, err := g.Schema.Open(ctx, g.Keys, rows[0])
 	if err != nil {
-		return thread.Step{}, thread.Payload{}, err
+		return nil, nil, err
 	}
-	step, payload, ok := stepOf(event)
+	c, fields, ok := callOf(rows[0], event)
 	if !ok {
-		return step, payload, fmt.Errorf("live: a %T asks for no step", event)
+		return nil, nil, fmt.Errorf("live: a %T asks a device for nothing", event)
 	}
-	return step, payload, nil
+	return c, fields, nil
 }
 
 // begin says in the log that the call goes out. Each claim says it anew, under an id of its own: the answer
@@ -182,10 +181,7 @@ func (g *Gateway) begin(ctx context.Context, c *call) error {
 	_, err := g.insist(ctx, streams.Command{
 		Scope: c.scope, ID: uuid.NewString(),
 		Actor: domain.Actor{Kind: domain.ActorWorker, ID: g.id, Device: c.step.DeviceID, Run: c.step.RunID},
-		Body: thread.OfferCall{
-			On: thread.On{Thread: c.thread}, CallID: c.step.CallID, Step: c.step.Number,
-			DeviceID: c.step.DeviceID, Started: c.started,
-		},
+		Body:  c.offering(),
 	})
 	return err
 }
@@ -211,11 +207,8 @@ func (g *Gateway) unknown(c *call) {
 	_, err := g.insist(tracing.From(g.life, c.trace), streams.Command{
 		Scope: c.scope, ID: streams.OwnID(c.scope, "unknown:"+c.id),
 		Actor: domain.Actor{Kind: domain.ActorWorker, ID: g.id, Run: c.step.RunID},
-		Body: thread.FailStep{
-			On: thread.On{Thread: c.thread}, CallID: c.step.CallID, Step: c.step.Number, Reason: thread.OutcomeUnknown,
-			Result: thread.Result{Text: "the device was sent this, but its connection ended before it answered: " +
-				"it may or may not have been done. Look before you repeat it."},
-		},
+		Body: c.lost("the device was sent this, but its connection ended before it answered: " +
+			"it may or may not have been done. Look before you repeat it."),
 	})
 	var rejected *domain.Rejection
 	if err != nil && !errors.As(err, &rejected) && g.life.Err() == nil {

@@ -32,6 +32,9 @@ type Output struct {
 	Mutations []thread.Mutation
 	// Keep is what stays of the answer. Only a Retry has one: what came after it is void.
 	Keep Keep
+	// Committed counts what of the answer can't be taken back any more, this output included. Nil: that is not the end of
+	// something committed.
+	Committed *Keep
 	// Position is where the run's end lies: a read with it as min_position shows the whole run. Only an End has one.
 	Position string
 	// Version is the newest version of the thread's stream that went into the answer so far.

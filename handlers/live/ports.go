@@ -5,6 +5,7 @@ import (
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/projections/openeffects"
+	asked "github.com/cairnhq/cairn/projections/requests"
 	"github.com/cairnhq/cairn/projections/runs"
 	"github.com/cairnhq/cairn/projections/work"
 	"github.com/cairnhq/cairn/streams"
@@ -12,9 +13,6 @@ import (
 
 // Events are the stored events (projections/events).
 type Events interface {
-	// CatchUp answers a stream's events after a version and, of the same snapshot, the place in the log from
-	// which on it lacks some.
-	CatchUp(ctx context.Context, scope domain.Scope, stream domain.Stream, after uint64) ([]streams.Recorded, streams.Checkpoint, error)
 	// Floor answers the version from which on what is stored of a stream is whole; 0: nothing of it was pruned.
 	Floor(ctx context.Context, key streams.StreamKey) (uint64, error)
 	// After answers the oldest events of a stream after a version.
@@ -38,6 +36,11 @@ type Runs interface {
 	Waiting(ctx context.Context, scope domain.Scope, device string) ([]runs.Run, error)
 }
 
+// Requests are what devices are asked outside runs (projections/requests).
+type Requests interface {
+	Get(ctx context.Context, scope domain.Scope, id string) (asked.Request, error)
+}
+
 // Effects are the open effects and their claims (projections/openeffects).
 type Effects interface {
 	Take(ctx context.Context, worker string, kinds, devices []string, limit int) ([]openeffects.Effect, error)
@@ -52,4 +55,6 @@ type Work interface {
 	Online(ctx context.Context, scope domain.Scope, device, gateway, socket string, journal bool) error
 	Offline(ctx context.Context, scope domain.Scope, device, socket string) error
 	Presence(ctx context.Context, scope domain.Scope) ([]work.Presence, error)
+	// Outdated are those of the sockets whose device has another one by now.
+	Outdated(ctx context.Context, sockets []work.Socket) ([]work.Socket, error)
 }

@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"errors"
+	"hash/maphash"
 	"time"
 
 	"github.com/cairnhq/cairn/domain"
@@ -14,11 +15,12 @@ import (
 // one after the other, so that the table and this process agree on which is the newest.
 func (g *Gateway) online(s *session, h *hello) {
 	key := deviceKey{s.scope, h.device}
+	arriving := &g.arriving[maphash.Comparable(g.seed, key)%uint64(len(g.arriving))]
 	for {
-		g.arriving.Lock()
+		arriving.Lock()
 		var err error
 		if s.closed.Load() {
-			g.arriving.Unlock()
+			arriving.Unlock()
 			return
 		}
 		err = g.Work.Online(s.ctx, s.scope, h.device, g.id, s.id, h.Journal)
@@ -26,7 +28,7 @@ func (g *Gateway) online(s *session, h *hello) {
 		if err == nil {
 			older = g.sessions.arrive(key, s)
 		}
-		g.arriving.Unlock()
+		arriving.Unlock()
 		if older != nil {
 			older.close(closeReplaced, "this device connected again")
 			g.abandon(older)

@@ -8,27 +8,23 @@ import (
 // CodePruned is how the story of a run ends of which events were deleted from what is stored.
 const CodePruned = "pruned"
 
-// skip goes on at the next version that is stored, where those before it were pruned: that is no hole. A run that lies
-// there ended long ago; what is left of it would be a part told as the whole.
-func (f *follower) skip(ctx context.Context, next uint64, give func(Output) bool) error {
-	if next <= f.after+1 {
-		return nil
+// skip goes on behind what was pruned: that is no hole. A run that lies there ended long ago; what is left of it would be
+// a part told as the whole.
+func (f *follower) skip(ctx context.Context, give func(Output) bool) error {
+	floor, err := f.Events.Floor(ctx, f.key)
+	if err != nil {
+		return fmt.Errorf("live: what was pruned of %s: %w", f.key.Stream, err)
 	}
-	if next > f.floor {
-		var err error
-		if f.floor, err = f.events.Floor(ctx, f.watch.key); err != nil {
-			return fmt.Errorf("live: what was pruned of %s: %w", f.watch.key.Stream, err)
-		}
-	}
-	if f.posted > 0 && f.posted < f.floor {
+	if f.posted > 0 && f.posted < floor {
 		failure := &Failure{Code: CodePruned, Message: "the events of this run were deleted from the read model; the log has them"}
 		if !all(f.story.end(failure), give) {
-			return errStopped
+			return errUnheard
 		}
 		return nil
 	}
-	if next <= f.floor {
-		f.after = next - 1
+	if floor <= f.after+1 {
+		return fmt.Errorf("live: following %s after %d: what comes next was pruned, and the floor is %d", f.key.Stream, f.after, floor)
 	}
-	return nil // above the floor it is a hole
+	f.after = floor - 1
+	return nil
 }

@@ -55,6 +55,9 @@ func TestARunInAPrunedThreadIsTold(t *testing.T) {
 			t.Errorf("%s: %+v", name, end)
 		}
 	}
+	// Who was here meanwhile still has it all; who comes later does not.
+	r = r.start(live.Timing{})
+	c = r.device("ada", "phone", nil)
 	if end := r.endOf(run, live.FollowFrom{Posted: 4, Channel: thread.Home}); end.Error == nil || end.Error.Code != live.CodePruned {
 		t.Errorf("a run that was deleted ends with %+v", end)
 	}

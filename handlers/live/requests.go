@@ -23,7 +23,7 @@ type requests struct {
 	mu      sync.Mutex
 	running map[string]*running // by request id
 	count   int
-	chats   chan *running // v2: one at a time
+	chats   []*running // v2: one at a time, the first is being told
 }
 
 // running is a request in progress. One that is repeated takes the place of the older.
@@ -33,10 +33,6 @@ type running struct {
 	cancel   context.CancelFunc
 	accepted chan struct{} // closed when the command has its answer
 	done     chan struct{}
-}
-
-func newRequests() requests {
-	return requests{running: map[string]*running{}, chats: make(chan *running, chatsWaiting)}
 }
 
 // ask takes a request. Beside the reader it becomes a command, and its answer is told until it ends.
@@ -57,12 +53,15 @@ func (s *session) ask(kind string, frame []byte) error {
 	ctx, cancel := context.WithCancel(s.ctx)
 	me := &running{request: r, ctx: ctx, cancel: cancel, accepted: make(chan struct{}), done: make(chan struct{})}
 	if kind == "chat_request" {
-		select {
-		case s.requests.chats <- me:
-			s.requests.announce(me)
-		default:
+		ok, first := s.requests.line(me)
+		if !ok {
 			cancel()
 			s.refuse(r, &refusal{code: "busy", words: "too many requests wait on this socket"})
+			return nil
+		}
+		s.requests.announce(me)
+		if first {
+			s.gate.Go(func() { s.chats(me) })
 		}
 		return nil
 	}
@@ -80,28 +79,20 @@ func (s *session) ask(kind string, frame []byte) error {
 }
 
 // chats runs v2 requests one after the other: their frames do not say which request they belong to.
-func (s *session) chats() {
-	for {
-		select {
-		case r := <-s.requests.chats:
-			s.run(r, "chat_request", framesV2)
-		case <-s.ctx.Done():
-			return
-		}
+func (s *session) chats(first *running) {
+	for r := first; r != nil && s.ctx.Err() == nil; r = s.requests.nextChat() {
+		s.run(r, "chat_request", framesV2)
 	}
 }
 
-// run asks and tells. Who watches is registered before the command is sent, so that nothing goes by.
+// run asks and tells. What is provisional is kept from before the command is sent, so that nothing goes by.
 func (s *session) run(me *running, kind string, form func(*request, Output) any) {
 	ctx, r := me.ctx, me.request
 	defer close(me.done)
 	defer s.requests.forget(me)
 	defer me.cancel()
-	w, err := s.gateway.hub.watch(ctx, threadKey(s.scope, r.thread), r.run)
-	if err != nil {
-		return // the socket is closing
-	}
-	defer w.leave()
+	key := threadKey(s.scope, r.thread)
+	defer s.gateway.Fanout.Expect(key)()
 	ctx, span := s.gateway.received(ctx, kind, r.trace, r.run)
 	answer, err := s.gateway.post(ctx, streams.Command{
 		Scope: s.scope, ID: r.command, Minted: r.minted, Actor: s.actor(), Request: r.body, Body: r.post,
@@ -120,8 +111,8 @@ func (s *session) run(me *running, kind string, form func(*request, Output) any)
 		older.cancel()
 		<-older.done
 	}
-	from := FollowFrom{Posted: head(answer, w.key.Stream), Channel: r.post.Channel}
-	s.gateway.follower(w, from).tell(ctx, func(o Output) bool {
+	from := FollowFrom{Posted: head(answer, key.Stream), Channel: r.post.Channel}
+	s.gateway.follower(key, r.run, from).tell(ctx, func(o Output) bool {
 		if ctx.Err() != nil {
 			return false
 		}
@@ -163,6 +154,28 @@ func head(a streams.Answer, stream domain.Stream) uint64 {
 	return 0
 }
 
+// line lines a v2 request up. First: nobody runs them.
+func (q *requests) line(r *running) (ok, first bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.chats) > chatsWaiting {
+		return false, false
+	}
+	q.chats = append(q.chats, r)
+	return true, len(q.chats) == 1
+}
+
+// nextChat is the v2 request after the one that had its end, nil if none waits.
+func (q *requests) nextChat() *running {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.chats = q.chats[1:]; len(q.chats) == 0 {
+		q.chats = nil
+		return nil
+	}
+	return q.chats[0]
+}
+
 // begin counts a request that will run at once with others.
 func (q *requests) begin() bool {
 	q.mu.Lock()
@@ -185,7 +198,7 @@ func (q *requests) announce(r *running) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if _, ok := q.running[r.request.id]; !ok {
-		q.running[r.request.id] = r
+		q.set(r)
 	}
 }
 
@@ -194,11 +207,19 @@ func (q *requests) replace(r *running) *running {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	older := q.running[r.request.id]
-	q.running[r.request.id] = r
+	q.set(r)
 	if older == r {
 		return nil
 	}
 	return older
+}
+
+// set makes r the one under its id. The caller holds mu.
+func (q *requests) set(r *running) {
+	if q.running == nil {
+		q.running = map[string]*running{}
+	}
+	q.running[r.request.id] = r
 }
 
 func (q *requests) forget(r *running) {

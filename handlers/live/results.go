@@ -17,15 +17,14 @@ const (
 	inHandLeast  = 64 << 10
 )
 
-// result takes a tool_result. It is recorded beside the reader, also when the socket dies meanwhile: a
+// result takes a tool_result or a data_response. It is recorded beside the reader, also when the socket dies meanwhile: a
 // client without a journal can't say it again.
-func (s *session) result(frame []byte) error {
-	a, err := readAnswer(frame)
+func (s *session) result(kind string, frame []byte) error {
+	a, err := readAnswer(kind, frame)
 	if err != nil {
 		return err
 	}
-	name, number, ok := thread.ParseStepID(a.id)
-	if !ok {
+	if _, _, step := thread.ParseStepID(a.id); !step && !maybeRequest(a.id) {
 		s.unknownCall(a.id)
 		return nil
 	}
@@ -37,10 +36,10 @@ func (s *session) result(frame []byte) error {
 	}
 	device := s.said().device
 	g := s.gateway
-	c := g.calls.answered(s.scope, a.id, device)
+	c := g.calls.answered(s.scope, device, a)
 	g.gate.Go(func() {
 		defer s.inHand.Add(-size)
-		if err := g.record(s, device, name, number, a, c); err != nil && g.life.Err() == nil {
+		if err := g.record(s, device, a, c); err != nil && g.life.Err() == nil {
 			g.Log.Warn("recording a device's answer failed", "call", a.id, "error", err)
 		}
 	})
@@ -52,35 +51,31 @@ func (s *session) unknownCall(id string) {
 }
 
 // record makes an answer part of the log, and says so. The same answer again is the same command.
-func (g *Gateway) record(s *session, device, name string, number int, a *answer, c *call) error {
+func (g *Gateway) record(s *session, device string, a *answer, c *call) error {
 	if c == nil {
-		found, err := g.lookUp(g.life, s.scope, name, number)
+		found, err := g.lookUp(g.life, s.scope, a.id)
 		if err != nil {
 			return err
 		}
-		if found == nil {
-			s.unknownCall(a.id)
-			return nil
-		}
 		c = found
 	}
-	command := thread.RecordResult{
-		On: thread.On{Thread: c.thread}, CallID: name, Step: number, DeviceID: device,
+	if c == nil || !a.fits(c) {
+		s.unknownCall(a.id)
+		return nil
 	}
-	if size := len(a.body); size > maxResult {
-		command.Failure, command.Bytes = thread.ResultTooLarge, int64(size)
-		command.Result.Text = fmt.Sprintf("the result has %d bytes, at most %d are taken: ask for less, with a filter or a limit", size, maxResult)
+	size := int64(len(a.body))
+	if size > maxResult {
+		a.failure = thread.ResultTooLarge
+		a.words = fmt.Sprintf("the result has %d bytes, at most %d are taken: ask for less, with a filter or a limit", size, maxResult)
 	} else {
 		a.judge(c)
-		command.Failure, command.Mutations = a.failure, a.mutations
-		command.Result = thread.Result{Device: a.body, Text: a.words}
 	}
 	key, err := g.indexKey(g.life, s.scope)
 	if err != nil {
 		return err
 	}
 	answered := digest(key, a.body)
-	ctx, span := g.received(c.answering(g.life, a.trace), "tool_result", "", c.step.RunID)
+	ctx, span := g.received(c.answering(g.life, a.trace), a.kind, "", c.step.RunID)
 	defer span.End()
 	_, err = g.insist(ctx, streams.Command{
 		Scope: s.scope,
@@ -88,7 +83,7 @@ func (g *Gateway) record(s *session, device, name string, number int, a *answer,
 		Actor: domain.Actor{Kind: domain.ActorDevice, ID: device, Device: device, Run: c.step.RunID},
 		// The digest stands for the answer, whatever this release makes of it.
 		Request: []byte("result " + a.id + " " + device + " " + answered),
-		Body:    command,
+		Body:    c.answer(device, a),
 	})
 	var rejected *domain.Rejection
 	switch {
@@ -104,7 +99,7 @@ func (g *Gateway) record(s *session, device, name string, number int, a *answer,
 		g.metrics.answered.Observe(g.Now().Sub(c.offered).Seconds())
 	}
 	g.calls.let(s.scope, a.id)
-	c.ended(string(command.Failure))
+	c.ended(string(a.failure))
 	s.send(ackFrame{Type: "tool_result_ack", ID: a.id})
 	return nil
 }
@@ -123,19 +118,17 @@ func (g *Gateway) indexKey(ctx context.Context, scope domain.Scope) ([]byte, err
 	}
 }
 
-// lookUp finds a device step that nobody waits for here: its answer is late, or repeated, or its call was
-// offered before a restart. Nil: there is no such step.
-func (g *Gateway) lookUp(ctx context.Context, scope domain.Scope, name string, number int) (*call, error) {
+// lookUp finds a call that nobody waits for here: its answer is late, or repeated, or it was offered before a restart. Nil:
+// there is no such call.
+func (g *Gateway) lookUp(ctx context.Context, scope domain.Scope, id string) (*call, error) {
+	find := g.findRequest
+	if _, _, step := thread.ParseStepID(id); step {
+		find = g.findStep
+	}
 	for {
-		events, err := g.Events.Run(ctx, scope, thread.RunOf(name))
-		if err == nil {
-			var c *call
-			if c, err = g.stepIn(ctx, events, name, number); err == nil {
-				return c, nil
-			}
-		}
-		if errors.Is(err, streams.ErrScopeErased) {
-			return nil, err
+		c, err := find(ctx, scope, id)
+		if err == nil || errors.Is(err, streams.ErrScopeErased) {
+			return c, err
 		}
 		g.Log.Warn("looking for a device's call failed, trying again", "error", err)
 		if err := pause(ctx, time.Second); err != nil {
@@ -144,37 +137,38 @@ func (g *Gateway) lookUp(ctx context.Context, scope domain.Scope, name string, n
 	}
 }
 
-func (g *Gateway) stepIn(ctx context.Context, events []streams.Recorded, name string, number int) (*call, error) {
+// findStep looks for a step among the events of its run.
+func (g *Gateway) findStep(ctx context.Context, scope domain.Scope, id string) (*call, error) {
+	name, _, _ := thread.ParseStepID(id)
+	events, err := g.Events.Run(ctx, scope, thread.RunOf(name))
+	if err != nil {
+		return nil, err
+	}
 	for _, r := range events {
 		event, err := g.Schema.Decode(r)
 		if err != nil {
 			continue // of a newer release, and so none that this gateway offered
 		}
-		step, _, ok := stepOf(event)
-		if !ok || step.CallID != name || step.Number != number || step.Executor != thread.OnDevice {
+		c, _, ok := callOf(r, event)
+		if !ok || c.id != id || c.step.Executor != thread.OnDevice {
 			continue
 		}
-		if event, err = g.Schema.Open(ctx, g.Keys, r); err != nil {
-			return nil, err
-		}
-		_, payload, _ := stepOf(event)
-		return &call{
-			scope: r.Scope, thread: r.Stream.ID(), id: thread.StepID(name, number), step: step, seq: r.Version,
-			updated: rowOf(payload.Fields),
-		}, nil
+		return g.opened(ctx, r)
 	}
 	return nil, nil
 }
 
-// stepOf is the step that an event asks for, and its fields where the event was opened.
-func stepOf(event any) (thread.Step, thread.Payload, bool) {
-	switch e := event.(type) {
-	case thread.ToolCallRequested:
-		return e.Step, e.Payload, true
-	case thread.ToolStepRequested:
-		return e.Step, e.Payload, true
+// opened is the call that an event asks for, with what its content says of it.
+func (g *Gateway) opened(ctx context.Context, r streams.Recorded) (*call, error) {
+	event, err := g.Schema.Open(ctx, g.Keys, r)
+	if err != nil {
+		return nil, err
 	}
-	return thread.Step{}, thread.Payload{}, false
+	c, _, ok := callOf(r, event)
+	if !ok {
+		return nil, fmt.Errorf("live: a %T asks a device for nothing", event)
+	}
+	return c, nil
 }
 
 // cut keeps an id that is none of ours short.

@@ -18,11 +18,13 @@ import (
 	"github.com/cairnhq/cairn/domain/aggregates"
 	"github.com/cairnhq/cairn/domain/thread"
 	"github.com/cairnhq/cairn/handlers/accounts"
+	"github.com/cairnhq/cairn/handlers/fanout"
 	"github.com/cairnhq/cairn/handlers/live"
 	"github.com/cairnhq/cairn/projections"
 	"github.com/cairnhq/cairn/projections/events"
 	"github.com/cairnhq/cairn/projections/openeffects"
 	"github.com/cairnhq/cairn/projections/pgtest"
+	"github.com/cairnhq/cairn/projections/requests"
 	"github.com/cairnhq/cairn/projections/work"
 	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/codec"
@@ -104,7 +106,8 @@ func newRing(t testing.TB, timing live.Timing) *ring {
 	r.waiter = projections.NewWaiter(r.pool)
 	engine := projections.NewEngine(projections.EngineConfig{
 		Pool: r.pool, Tailer: r.tailer, Schema: schema,
-		Projectors: []projections.Projector{r.events.Projector(), openeffects.New(projections.NewDB(r.pool)).Projector()},
+		Projectors: []projections.Projector{r.events.Projector(), openeffects.New(projections.NewDB(r.pool)).Projector(),
+			requests.New(projections.NewDB(r.pool)).Projector()},
 	})
 	r.background(writer.Run)
 	r.background(r.asker.Run)
@@ -146,8 +149,8 @@ func (r *ring) start(timing live.Timing) *ring {
 	}
 	r = r.in(r.t)
 	r.gateway = live.New(live.Config{
-		Asker: r.asker, Tailer: r.tailer, Live: r.live, Keys: r.keys, Schema: r.schema, Events: r.events,
-		Effects: openeffects.New(projections.NewDB(r.pool)), Work: work.New(r.pool), Waiter: r.waiter, Accounts: tokens{},
+		Asker: r.asker, Fanout: r.fanout(), Keys: r.keys, Schema: r.schema, Events: r.events,
+		Effects: openeffects.New(projections.NewDB(r.pool)), Requests: requests.New(projections.NewDB(r.pool)), Work: work.New(r.pool), Waiter: r.waiter, Accounts: tokens{},
 		Version: "test", Timing: timing, Log: slog.New(slog.DiscardHandler),
 	})
 	stop := r.background(r.gateway.Run)
@@ -156,6 +159,13 @@ func (r *ring) start(timing live.Timing) *ring {
 	r.stop = func() { stop(); server.Close() }
 	r.t.Cleanup(r.stop)
 	return r
+}
+
+// fanout is a hub of its own, which outlives the gateway that is made with it.
+func (r *ring) fanout() *fanout.Hub {
+	hub := fanout.New(fanout.Config{Tailer: r.tailer, Live: r.live, Events: r.events, Keys: r.keys, Schema: r.schema, Log: slog.New(slog.DiscardHandler)})
+	r.background(hub.Run)
+	return hub
 }
 
 // record keeps every event of the log.

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/olahol/melody"
@@ -21,14 +23,20 @@ type Verifier interface {
 	Redeem(ctx context.Context, ticket string) (accounts.Principal, error)
 }
 
+// never is longer than a socket lives.
+const never = 1 << 62
+
 // keySession is where melody keeps a socket's session.
 const keySession = "session"
 
 func (g *Gateway) newMelody() *melody.Melody {
 	m := melody.New()
-	m.Upgrader.ReadBufferSize, m.Upgrader.WriteBufferSize = 4096, 4096 // never the server's own buffers: they bypass conn
-	m.Config.MaxMessageSize = maxFrame + 1                             // the guard answers before this is met
-	m.Config.PingPeriod = g.Timing.Ping
+	m.Upgrader.ReadBufferSize = 256 // never the server's own buffer: it bypasses conn; small, since a large message goes by
+	m.Upgrader.WriteBufferSize = 256
+	m.Upgrader.WriteBufferPool = &sync.Pool{} // the session writes; melody only what answers a close frame
+	m.Config.MaxMessageSize = maxFrame + 1    // the guard answers before this is met
+	m.Config.MessageBufferSize = 1
+	m.Config.PingPeriod = never // the gateway pings all of them
 	m.Config.PongWait = g.Timing.Ping + g.Timing.Pong
 	m.Config.WriteWait = g.Timing.Write
 	m.HandleConnect(func(socket *melody.Session) { sessionOf(socket).opened(socket) })
@@ -61,18 +69,42 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s := g.newSession(who)
-	defer s.cancel()
 	if err != nil {
 		s.close(closePolicy, "the token is wrong or no longer valid")
 	}
 	if !g.sessions.add(s) {
+		s.cancel()
 		problem(w, http.StatusServiceUnavailable, "unavailable", "the server is stopping")
 		return
 	}
+	h := &hijacker{ResponseWriter: w, conn: s.conn, taken: make(chan struct{})}
+	answered := make(chan struct{})
+	if !g.sockets.Go(func() { defer close(answered); g.keep(s, h, r) }) {
+		s.cancel()
+		g.sessions.remove(s)
+		problem(w, http.StatusServiceUnavailable, "unavailable", "the server is stopping")
+		return
+	}
+	// What the server keeps for a request is given back as soon as it is a socket: there may be many that only wait.
+	select {
+	case <-h.taken:
+	case <-answered:
+	}
+}
+
+// keep takes a request's connection over and serves it as a socket to its end.
+func (g *Gateway) keep(s *session, h *hijacker, r *http.Request) {
+	defer s.cancel()
 	defer g.sessions.remove(s)
-	keys := map[string]any{keySession: s}
-	if err := g.melody.HandleRequestWithKeys(&hijacker{ResponseWriter: w, conn: s.conn}, r, keys); err != nil {
-		g.Log.DebugContext(r.Context(), "a request was no WebSocket handshake", "error", err)
+	defer g.Fanout.Hold(s.scope)() // what is committed in its scope is seen while it is here
+	defer func() {
+		if fault := recover(); fault != nil { // as of a request: the other sockets live on
+			g.Log.Error("a socket's reader panicked", "socket", s.id, "panic", fault, "stack", string(debug.Stack()))
+			s.ended()
+		}
+	}()
+	if err := g.melody.HandleRequestWithKeys(h, r, map[string]any{keySession: s}); err != nil {
+		g.Log.Debug("a request was no WebSocket handshake", "error", err)
 	}
 }
 

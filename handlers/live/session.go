@@ -22,21 +22,22 @@ const (
 	closeGarbage  = melody.CloseInvalidFramePayloadData
 	closeRestart  = melody.CloseServiceRestart // connect again and repeat what has no end
 	closeReplaced = 4001                       // the same device connected again
-	closeSlow     = 4008                       // read faster; connect again and repeat what has no end
+	closeSlow     = 4008                       // read faster; connect again, go on from the place, and repeat what has no end
 )
 
 // malformedInARow closes a socket.
 const malformedInARow = 5
 
-// session is one socket of a user. It has one reader (melody's), one writer, and what its requests run.
+// session is one socket of a user. It has one reader (melody's), a writer while there is something to write, and what its
+// requests and subscriptions run. There may be many thousands that only wait: what such a one does not need, it does not have.
 type session struct {
 	gateway *Gateway
 	id      string
-	scope   domain.Scope
-	user    string
+	who     accounts.Principal
+	scope   domain.Scope // who's
+	user    string       // who's
 	conn    *conn
-	socket  *melody.Session
-	outbox  *outbox
+	outbox  outbox
 
 	ctx    context.Context //nolint:containedctx // the socket's life, which no call frame spans
 	cancel context.CancelFunc
@@ -44,6 +45,7 @@ type session struct {
 	closed atomic.Bool
 	inHand atomic.Int64 // bytes of results that are being recorded
 	reason atomic.Pointer[closing]
+	told   chan struct{} // closed when the client was told why the socket ends
 
 	malformed int                 // in a row; the reader's
 	unknown   map[string]struct{} // unknown types that were answered; the reader's
@@ -57,6 +59,10 @@ type session struct {
 	deadline *time.Timer
 	requests requests
 	awaited  map[string]bool // runs that waited for the device and were not resumed yet
+
+	// The table's.
+	slot         int // when it is pinged
+	before, next *session
 }
 
 type closing struct {
@@ -66,38 +72,42 @@ type closing struct {
 
 func (g *Gateway) newSession(who accounts.Principal) *session {
 	s := &session{
-		gateway: g, id: "socket-" + rand.Text(), scope: who.Scope, user: who.UserID,
-		outbox: newOutbox(), unknown: map[string]struct{}{}, requests: newRequests(),
-		resumed: make(chan struct{}, 1),
+		gateway: g, id: "socket-" + rand.Text(), who: who, scope: who.Scope, user: who.UserID,
+		outbox: newOutbox(), told: make(chan struct{}), resumed: make(chan struct{}, 1),
 	}
-	s.conn = &conn{within: g.Timing.Write, guard: guard{limit: maxFrame, oversized: s.oversized}}
+	s.conn = &conn{within: g.Timing.Write, guard: guard{limit: maxFrame, oversized: s.oversized}, silent: s.unanswered}
 	s.ctx, s.cancel = context.WithCancel(g.life)
 	return s
 }
 
 // opened starts what belongs to a socket. Melody calls it before it reads.
 func (s *session) opened(socket *melody.Session) {
-	s.socket = socket
+	socket.Request = nil // nobody asks for it, and it is large
 	s.gateway.metrics.opened.Inc()
-	context.AfterFunc(s.ctx, func() { _ = s.conn.shut() }) // whatever else happens, the socket's life ends it
-	s.gate.Go(s.write)
-	s.gate.Go(s.ping)
-	s.gate.Go(s.chats)
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.deadline = time.AfterFunc(s.gateway.Timing.Hello, func() {
 		s.close(closePolicy, "no device_hello came in time")
 	})
+	s.mu.Unlock()
+	s.work(s.outbox.open())
+}
+
+// inTime ends the wait for a hello.
+func (s *session) inTime() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.deadline != nil {
+		s.deadline.Stop()
+		s.deadline = nil
+	}
 }
 
 // ended stops all of it and waits for it.
 func (s *session) ended() {
 	s.closed.Store(true)
-	s.mu.Lock()
-	s.deadline.Stop()
-	s.mu.Unlock()
+	s.inTime()
 	s.gateway.offline(s)
-	s.outbox.close()
+	s.closeAll(s.outbox.stop())
 	s.cancel()
 	_ = s.conn.shut() // the other side is gone, or has had its time
 	s.gate.close()
@@ -106,73 +116,44 @@ func (s *session) ended() {
 	s.gateway.offline(s) // it may have arrived as the newest socket of its device only after it was gone
 }
 
-// close says why and closes; what is queued leaves before.
+// close says why and closes; what is queued leaves before, but not to a client that does not read.
 func (s *session) close(code int, text string) {
 	if !s.reason.CompareAndSwap(nil, &closing{code, text}) {
 		return
 	}
 	s.closed.Store(true)
-	s.outbox.close()
+	if code == closeSlow {
+		s.work(s.outbox.cut())
+		return
+	}
+	s.work(s.outbox.close())
 }
 
-// write is the one writer.
-func (s *session) write() {
-	for {
-		frames, more := s.outbox.take()
-		if len(frames) > 0 {
-			if s.conn.writeTexts(frames) != nil {
-				break
-			}
-			s.gateway.metrics.wrote(frames)
-			continue
-		}
-		if !more {
-			break
-		}
-		select {
-		case <-s.outbox.wake:
-		case <-s.ctx.Done():
-			return
-		}
+func (s *session) closeAll(subscriptions []*subscription) {
+	for _, sub := range subscriptions {
+		sub.close()
 	}
-	why := s.reason.Load()
-	if why == nil {
-		why = &closing{melody.CloseNormalClosure, ""}
-	}
-	// A socket that is closed already says so, and is.
-	_ = s.socket.CloseWithMsg(melody.FormatCloseMessage(why.code, why.text))
 }
 
 // send queues a frame.
 func (s *session) send(frame any) { s.sendBytes(encode(frame)) }
 
 func (s *session) sendBytes(frame []byte) {
-	if !s.outbox.push(frame) {
-		s.reason.CompareAndSwap(nil, &closing{closeSlow, "frames were not read in time: connect again and repeat what has no end yet"})
-		s.closed.Store(true)
+	ok, start := s.outbox.push(frame)
+	s.queued(ok, start)
+}
+
+// queued goes on after a frame was queued. A client that is too slow for it is cut off.
+func (s *session) queued(ok, start bool) {
+	if !ok {
+		s.close(closeSlow, s.resume("frames were not read in time"))
 	}
+	s.work(start)
 }
 
 func (s *session) fail(f errorFrame) {
 	f.Type = "error"
 	s.send(f)
-}
-
-// ping is for clients that do not know WebSocket's own.
-func (s *session) ping() {
-	ticker := time.NewTicker(s.gateway.Timing.Ping)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			s.send(pingFrame{Type: "ping"})
-			if _, err := s.newest(s.ctx); err != nil && s.ctx.Err() == nil {
-				s.gateway.Log.Warn("looking for a newer socket failed", "error", err)
-			}
-		case <-s.ctx.Done():
-			return
-		}
-	}
 }
 
 func (s *session) oversized(size int64) {
@@ -229,10 +210,14 @@ func (s *session) dispatch(kind string, frame []byte) {
 		err = s.greet(frame)
 	case "chat_request", "home_request", "floating_request":
 		err = s.ask(kind, frame)
+	case "subscribe":
+		err = s.subscribe(frame)
+	case "unsubscribe":
+		err = s.unsubscribe(frame)
 	case "cancel":
 		err = s.stop(frame)
-	case "tool_result":
-		err = s.result(frame)
+	case "tool_result", "data_response":
+		err = s.result(kind, frame)
 	case "tool_ack", "pong":
 	case "ping":
 		s.send(pingFrame{Type: "pong"})
@@ -251,6 +236,9 @@ func (s *session) unknownType(kind string) {
 	const remembered = 64
 	if _, ok := s.unknown[kind]; ok || len(s.unknown) >= remembered {
 		return
+	}
+	if s.unknown == nil {
+		s.unknown = map[string]struct{}{}
 	}
 	s.unknown[kind] = struct{}{}
 	s.fail(errorFrame{Code: "unknown_type", Message: fmt.Sprintf("frames of type %.40q are not known here", kind)})

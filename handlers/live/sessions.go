@@ -12,7 +12,9 @@ import (
 type sessions struct {
 	mu      sync.Mutex
 	closed  bool
+	opened  int // ever
 	open    map[*session]struct{}
+	scopes  map[domain.Scope]*session // the first of a user's, linked by next
 	devices map[deviceKey]*session
 }
 
@@ -23,7 +25,7 @@ type deviceKey struct {
 }
 
 func newSessions() *sessions {
-	return &sessions{open: map[*session]struct{}{}, devices: map[deviceKey]*session{}}
+	return &sessions{open: map[*session]struct{}{}, scopes: map[domain.Scope]*session{}, devices: map[deviceKey]*session{}}
 }
 
 func (t *sessions) add(s *session) bool {
@@ -33,6 +35,12 @@ func (t *sessions) add(s *session) bool {
 		return false
 	}
 	t.open[s] = struct{}{}
+	s.slot = t.opened % pingSlots
+	t.opened++
+	if s.next = t.scopes[s.scope]; s.next != nil {
+		s.next.before = s
+	}
+	t.scopes[s.scope] = s
 	return true
 }
 
@@ -40,6 +48,18 @@ func (t *sessions) remove(s *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.open, s)
+	if s.next != nil {
+		s.next.before = s.before
+	}
+	switch {
+	case s.before != nil:
+		s.before.next = s.next
+	case s.next != nil:
+		t.scopes[s.scope] = s.next
+	default:
+		delete(t.scopes, s.scope)
+	}
+	s.before, s.next = nil, nil
 }
 
 // close lets no socket in any more and answers those that are here.
@@ -98,8 +118,25 @@ func (t *sessions) ofScope(scope domain.Scope) []*session {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var found []*session
+	for s := t.scopes[scope]; s != nil; s = s.next {
+		found = append(found, s)
+	}
+	return found
+}
+
+// all are the sockets that are here.
+func (t *sessions) all() []*session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Collect(maps.Keys(t.open))
+}
+
+// inSlot are those that are pinged together.
+func (t *sessions) inSlot(slot int) (found []*session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for s := range t.open {
-		if s.scope == scope {
+		if s.slot == slot {
 			found = append(found, s)
 		}
 	}

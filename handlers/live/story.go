@@ -51,8 +51,17 @@ func (s *story) begin() []Output {
 	return s.start()
 }
 
-// committed takes the next event of the thread; those of other runs say nothing.
+// committed takes the next event of the thread; those of other runs say nothing. The last of what it tells says how much
+// is committed by then.
 func (s *story) committed(version uint64, event any) []Output {
+	outputs := s.take(version, event)
+	if n := len(outputs); n > 0 && s.sent.empty() {
+		outputs[n-1].Committed = &Keep{Text: s.text.Len(), Blocks: s.blocks}
+	}
+	return outputs
+}
+
+func (s *story) take(version uint64, event any) []Output {
 	s.version = version
 	if s.ended {
 		return nil

@@ -34,12 +34,12 @@ func (g *Gateway) received(ctx context.Context, kind, traceparent, run string) (
 func (f *follower) delivering(ctx context.Context, what, from string) trace.Span {
 	own := trace.SpanContextFromContext(ctx)
 	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(
-		attribute.String("cairn.run", f.watch.run.run), attribute.String("cairn.event.type", what))}
+		attribute.String("cairn.run", f.story.run), attribute.String("cairn.event.type", what))}
 	under := tracing.From(ctx, from)
 	if at := trace.SpanContextFromContext(under); own.IsValid() && at.TraceID() != own.TraceID() {
 		options = append(options, trace.WithLinks(trace.Link{SpanContext: own}))
 	}
-	_, span := f.tracer.Start(under, "deliver", options...)
+	_, span := f.Tracer.Start(under, "deliver", options...)
 	return span
 }
 

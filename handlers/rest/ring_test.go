@@ -26,6 +26,7 @@ import (
 	"github.com/cairnhq/cairn/handlers/effects"
 	"github.com/cairnhq/cairn/handlers/effects/embed"
 	"github.com/cairnhq/cairn/handlers/effects/model"
+	"github.com/cairnhq/cairn/handlers/fanout"
 	"github.com/cairnhq/cairn/handlers/live"
 	"github.com/cairnhq/cairn/handlers/rest"
 	"github.com/cairnhq/cairn/projections"
@@ -33,11 +34,13 @@ import (
 	"github.com/cairnhq/cairn/projections/events"
 	"github.com/cairnhq/cairn/projections/openeffects"
 	"github.com/cairnhq/cairn/projections/pgtest"
+	"github.com/cairnhq/cairn/projections/requests"
 	"github.com/cairnhq/cairn/projections/runs"
 	"github.com/cairnhq/cairn/projections/threads"
 	"github.com/cairnhq/cairn/projections/timers"
 	"github.com/cairnhq/cairn/projections/vault"
 	"github.com/cairnhq/cairn/projections/work"
+	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/codec"
 	"github.com/cairnhq/cairn/streams/kafka"
 	"github.com/cairnhq/cairn/streams/kafkatest"
@@ -55,6 +58,7 @@ type ring struct {
 	says   document
 	pool   *pgxpool.Pool
 	log    *logs
+	live   streams.Live
 }
 
 type option func(*rest.Config)
@@ -81,24 +85,26 @@ func newRing(t *testing.T, options ...option) *ring {
 
 	db := projections.NewDB(pool)
 	e, th, ru, de := events.New(db, events.PartitionedBy(tailer.PartitionOf)), threads.New(db), runs.New(db), devices.New(db)
+	rq := requests.New(db)
 	open, ti, wo, waiter := openeffects.New(db), timers.New(db), work.New(pool), projections.NewWaiter(pool, projections.WithLog(tailer, config.Topics.CurrentEra()))
 	engine := projections.NewEngine(projections.EngineConfig{Pool: pool, Tailer: tailer, Schema: schema, Projectors: []projections.Projector{
-		e.Projector(), th.Projector(), ru.Projector(), de.Projector(), open.Projector(), ti.Projector()}})
+		e.Projector(), th.Projector(), ru.Projector(), de.Projector(), rq.Projector(), open.Projector(), ti.Projector()}})
 	people := accounts.New(accounts.Config{Vault: keys, Asker: asker, Master: master, Now: time.Now, Cost: accounts.Cost{MemoryKiB: 8, Passes: 1, Lanes: 1}})
 	quiet := slog.New(slog.DiscardHandler)
-	gateway := live.New(live.Config{Asker: asker, Tailer: tailer, Schema: schema, Keys: keys, Live: provisional, Events: e, Effects: open, Work: wo,
+	hub := fanout.New(fanout.Config{Tailer: tailer, Live: provisional, Events: e, Keys: keys, Schema: schema, Log: quiet})
+	gateway := live.New(live.Config{Asker: asker, Fanout: hub, Schema: schema, Keys: keys, Events: e, Effects: open, Requests: rq, Work: wo,
 		Waiter: waiter, Accounts: people, Version: "test", Log: quiet, Timing: live.Timing{Sweep: 200 * time.Millisecond}})
 	worker := effects.Config{Asker: asker, Effects: open, Timers: ti, Work: wo, Events: e, Waiter: waiter, Schema: schema, Keys: keys, Live: provisional,
 		Tick: 200 * time.Millisecond, Log: quiet}
 	worker.Kinds = effects.BuiltIn(worker, model.Offline(), embed.Hashed{})
 
-	r := &ring{t: t, says: readDocument(t), pool: pool, log: &logs{}}
-	for _, run := range []func(context.Context) error{writer.Run, asker.Run, engine.Run, waiter.Run, gateway.Run, effects.New(worker).Run} {
+	r := &ring{t: t, says: readDocument(t), pool: pool, log: &logs{}, live: provisional}
+	for _, run := range []func(context.Context) error{writer.Run, asker.Run, engine.Run, waiter.Run, hub.Run, gateway.Run, effects.New(worker).Run} {
 		r.background(run)
 	}
 	check(t, asker.Ready(t.Context()))
-	settings := rest.Config{Accounts: people, Asker: asker, Events: e, Threads: th, Runs: ru, Devices: de, Effects: open, Work: wo, Waiter: waiter,
-		Schema: schema, Keys: keys, Gateway: gateway, Embedder: embed.Hashed{}, Log: slog.New(slog.NewJSONHandler(r.log, nil)),
+	settings := rest.Config{Accounts: people, Asker: asker, Events: e, Threads: th, Runs: ru, Devices: de, Requests: rq, Effects: open, Work: wo, Waiter: waiter,
+		Schema: schema, Keys: keys, Gateway: gateway, Fanout: hub, Embedder: embed.Hashed{}, Log: slog.New(slog.NewJSONHandler(r.log, nil)),
 		Limits: rest.Limits{Commands: 1000, CommandBurst: 1000, Sessions: 1000, SessionBurst: 1000}}
 	for _, o := range options {
 		o(&settings)

@@ -89,6 +89,35 @@ func (t *Tables) Presence(ctx context.Context, scope domain.Scope) ([]Presence, 
 	return found, wrap("presence", err)
 }
 
+// Socket is a socket of a device.
+type Socket struct {
+	Scope  domain.Scope
+	Device string
+	ID     string
+}
+
+// Outdated are those of the sockets whose device has another one by now.
+func (t *Tables) Outdated(ctx context.Context, sockets []Socket) ([]Socket, error) {
+	scopes, devices, ids := make([]string, len(sockets)), make([]string, len(sockets)), make([]string, len(sockets))
+	for i, s := range sockets {
+		scopes[i], devices[i], ids[i] = string(s.Scope), projections.Text(s.Device), s.ID
+	}
+	rows, err := t.pool.Query(ctx, `SELECT asked.n FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS asked (scope, device, socket, n)
+		JOIN device_presence AS p ON p.scope = asked.scope AND p.device = asked.device WHERE p.socket <> asked.socket`, scopes, devices, ids)
+	if err != nil {
+		return nil, wrap("outdated", err)
+	}
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Socket, error) {
+		var n int
+		err := row.Scan(&n)
+		if err != nil {
+			return Socket{}, err
+		}
+		return sockets[n-1], nil
+	})
+	return found, wrap("outdated", err)
+}
+
 // LastSeen is the device of the scope that was seen last; those that are online come before those that
 // are not. ok is false where the user has none.
 func (t *Tables) LastSeen(ctx context.Context, scope domain.Scope) (device string, ok bool, err error) {

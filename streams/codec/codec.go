@@ -83,6 +83,12 @@ func (s *Schema) Aggregate(kind string) (domain.Aggregate, bool) {
 	return a, ok
 }
 
+// Knows reports whether an event has this wire name.
+func (s *Schema) Knows(event string) bool {
+	_, ok := s.events.byName[event]
+	return ok
+}
+
 func newTable() table {
 	return table{byName: map[string]entry{}, byType: map[reflect.Type]entry{}}
 }

@@ -21,12 +21,14 @@ import (
 	"github.com/cairnhq/cairn/domain/aggregates"
 	"github.com/cairnhq/cairn/handlers/accounts"
 	"github.com/cairnhq/cairn/handlers/effects/embed"
+	"github.com/cairnhq/cairn/handlers/fanout"
 	"github.com/cairnhq/cairn/handlers/live"
 	"github.com/cairnhq/cairn/projections"
 	"github.com/cairnhq/cairn/projections/devices"
 	"github.com/cairnhq/cairn/projections/erasures"
 	"github.com/cairnhq/cairn/projections/events"
 	"github.com/cairnhq/cairn/projections/openeffects"
+	"github.com/cairnhq/cairn/projections/requests"
 	"github.com/cairnhq/cairn/projections/runs"
 	"github.com/cairnhq/cairn/projections/threads"
 	"github.com/cairnhq/cairn/projections/timers"
@@ -58,6 +60,7 @@ type App struct {
 	threads  *threads.Model
 	runs     *runs.Model
 	devices  *devices.Model
+	requests *requests.Model
 	effects  *openeffects.Model
 	timers   *timers.Model
 	erasures *erasures.Model
@@ -67,6 +70,7 @@ type App struct {
 	asker     *kafka.Asker
 	publisher *kafka.Publisher
 	accounts  *accounts.Accounts
+	fanout    *fanout.Hub
 	gateway   *live.Gateway
 	embedder  embed.Embedder
 	pressure  *pressure.Pressure
@@ -289,7 +293,7 @@ func (a *App) checkProjections(ctx context.Context) error {
 func (a *App) openModels() {
 	pool, db := a.infra.read, a.db
 	a.events = events.New(db, events.PartitionedBy(a.tailer.PartitionOf))
-	a.threads, a.runs, a.devices = threads.New(db), runs.New(db), devices.New(db)
+	a.threads, a.runs, a.devices, a.requests = threads.New(db), runs.New(db), devices.New(db), requests.New(db)
 	a.effects, a.timers, a.erasures = openeffects.New(db), timers.New(db), erasures.New(db)
 	a.waiter = projections.NewWaiter(pool, projections.WithLog(a.tailer, a.infra.kafka.Topics.CurrentEra()))
 	a.life.start("waiter", a.waiter.Run)
@@ -300,7 +304,7 @@ func Projectors(pool *pgxpool.Pool) []projections.Projector {
 	db := projections.NewDB(pool)
 	return []projections.Projector{
 		events.New(db).Projector(), threads.New(db).Projector(), runs.New(db).Projector(), devices.New(db).Projector(),
-		openeffects.New(db).Projector(), openeffects.New(db).Previous(), timers.New(db).Projector(), erasures.New(db).Projector(),
+		requests.New(db).Projector(), openeffects.New(db).Projector(), openeffects.New(db).Previous(), timers.New(db).Projector(), erasures.New(db).Projector(),
 		runs.New(db).Previous(),
 	}
 }
@@ -339,9 +343,13 @@ func (a *App) startGateway() {
 	if !a.config.has(RoleGateway) && !a.config.has(RoleAPI) {
 		return
 	}
+	a.fanout = fanout.New(fanout.Config{
+		Tailer: a.tailer, Live: a.live, Events: a.events, Keys: a.vault, Schema: a.schema, Log: a.log, Now: a.config.Now, Metrics: a.registry,
+	})
+	a.life.start("fanout", a.fanout.Run)
 	a.gateway = live.New(live.Config{
-		Asker: a.asker, Tailer: a.tailer, Live: a.live, Keys: a.vault, Schema: a.schema, Events: a.events,
-		Effects: a.effects, Runs: a.runs, Work: a.work, Waiter: a.waiter, Accounts: a.accounts, Admit: newAdmission(a.config).admit,
+		Asker: a.asker, Fanout: a.fanout, Keys: a.vault, Schema: a.schema, Events: a.events,
+		Effects: a.effects, Runs: a.runs, Requests: a.requests, Work: a.work, Waiter: a.waiter, Accounts: a.accounts, Admit: newAdmission(a.config).admit,
 		Version: a.version, Now: a.config.Now, Log: a.log, Tracer: a.tracer, Metrics: a.registry,
 	})
 	a.life.start("gateway", a.gateway.Run)
