@@ -4,7 +4,7 @@ import { type Clock, systemClock } from "./clock.js";
 import type { Cursor } from "./cursor.js";
 import type { Row } from "./rows.js";
 import type { Api } from "./rest.js";
-import type { Subscription, Want } from "./subscription.js";
+import type { Reset, Subscription, Want } from "./subscription.js";
 import { emptyTimeline, type Timeline, type TimelineAction, timelineReducer } from "./timeline.js";
 
 /** What a follower needs of a client. */
@@ -29,6 +29,7 @@ export class TimelineFollower implements AsyncIterable<Timeline> {
   #changed = false;
   #wake: (() => void) | undefined;
   #older = true;
+  #subscription: Subscription | undefined;
 
   constructor(client: FollowerClient, thread: string, options: FollowerOptions = {}) {
     this.#client = client;
@@ -57,15 +58,9 @@ export class TimelineFollower implements AsyncIterable<Timeline> {
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Timeline, void, undefined> {
     const from = await this.#tail();
-    const subscription = this.#client.subscribe({
-      stream: `thread-${this.#thread}`,
-      after: from,
-      live: true,
-      ...(this.#options.signal ? { signal: this.#options.signal } : {}),
-    });
     let failure: unknown;
     let ended = false;
-    const following = this.#follow(subscription)
+    const following = this.#follow(from)
       .catch((error: unknown) => {
         failure = error;
       })
@@ -88,23 +83,40 @@ export class TimelineFollower implements AsyncIterable<Timeline> {
         }
       }
     } finally {
-      subscription.close();
+      this.#subscription?.close();
+      this.#subscription = undefined;
       await following;
     }
   }
 
-  async #follow(subscription: Subscription): Promise<void> {
+  async #follow(from: Cursor): Promise<void> {
+    for (let after: Cursor | undefined = from; after; ) {
+      const subscription: Subscription = this.#client.subscribe({
+        stream: `thread-${this.#thread}`,
+        after,
+        live: true,
+        ...(this.#options.signal ? { signal: this.#options.signal } : {}),
+      });
+      this.#subscription = subscription;
+      const reset = await this.#take(subscription);
+      if (reset?.reason === "access") throw new Error("the thread may not be read any more");
+      if (!reset || !this.#subscription) return;
+      // From where the rows end, which may be before the head: a read model may be behind.
+      await sleep(this.#options.clock ?? systemClock, 100, this.#options.signal);
+      this.#apply({ type: "reset" });
+      after = await this.#tail();
+    }
+  }
+
+  // Takes what comes until a reset, which it answers; nothing where it ends otherwise.
+  async #take(subscription: Subscription): Promise<Reset | undefined> {
     for await (const item of subscription) {
-      if (item.type === "reset") {
-        if (item.reason === "access") throw new Error("the thread may not be read any more");
-        this.#apply({ type: "reset" });
-        await this.#tail();
-        continue;
-      }
+      if (item.type === "reset") return item;
       this.#apply(item.type === "event" ? { type: "event", event: item.event } : { type: "live", live: item.live });
       const last = this.#state.rows.at(-1);
       if (item.type === "event" && last?.seq === item.event.seq && last.unformatted) void this.#format(last.seq);
     }
+    return undefined;
   }
 
   async #tail(): Promise<Cursor> {
