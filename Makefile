@@ -13,7 +13,7 @@ LINT      := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2
 DATA      ?= $(CURDIR)/.cairn
 export CGO_ENABLED ?= 0
 
-.PHONY: api api-breaking api-release chaos-brokers chaos-files chaos-schedules contract help setup build run test test-kafka test-peers test-prometheus negative fuzz chaos chaos-sample check fmt vet lint race wire generated bench clean
+.PHONY: api api-breaking api-release chaos-brokers chaos-files chaos-schedules contract help setup build run test test-kafka test-peers test-prometheus test-typescript negative fuzz chaos chaos-sample check fmt vet lint race wire generated bench clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -54,6 +54,9 @@ test-peers: setup ## Runs a conversation, and reads its feeds, with software tha
 	@bash deploy/setup.sh peers
 	@cd clients/peers && npm ci --no-audit --no-fund --loglevel=error
 	@CAIRN_TEST_PEERS=$(CURDIR)/clients/peers $(GOTESTSUM) --format testname -- -count=1 -tags peers -run 'TestPeer' ./cmd/cairn/e2e/...
+
+test-typescript: ## Builds and tests the TypeScript clients, and checks their packages (needs Node 20)
+	@cd clients/typescript && npm ci --no-audit --no-fund --loglevel=error && npm test
 
 test-prometheus: setup ## Has Prometheus scrape a running Cairn, and tries every dashboard and alert (installs it)
 	@bash deploy/setup.sh prometheus
