@@ -16,8 +16,9 @@ import (
 // Row is a row of a table, by column.
 type Row = map[string]any
 
-// Call is a tool_call frame.
+// Call is a tool_call frame, or one of what is asked outside a run: a data_request or a mutation.
 type Call struct {
+	Type     string                     `json:"type"`
 	ID       string                     `json:"id"`
 	Action   string                     `json:"action"`
 	Table    string                     `json:"table,omitempty"`
@@ -47,6 +48,9 @@ var tables = map[string][]string{
 
 // perform does a call inside tx. What is wrong with the call is an error in words.
 func (s *Store) perform(ctx context.Context, tx *sql.Tx, c Call) (any, error) {
+	if c.Type == "data_request" && c.Action != "select" && c.Action != "get" {
+		return nil, fmt.Errorf("a data_request only reads, and %q is no reading", c.Action)
+	}
 	switch c.Action {
 	case "vector_upsert":
 		return s.vectorUpsert(ctx, tx, c)

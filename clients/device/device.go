@@ -176,7 +176,7 @@ func (d *Device) connected(ctx context.Context, s *socket) error {
 			return err
 		}
 		for _, e := range entries {
-			if err := s.write(result(e.CallID, e.Answer)); err != nil {
+			if err := s.write(result("", e.CallID, e.Answer)); err != nil {
 				return err
 			}
 		}

@@ -22,12 +22,14 @@ func (d *Device) handle(ctx context.Context, s *socket, raw []byte, calls *sync.
 		return d.connected(ctx, s)
 	case "ping":
 		return s.write(map[string]string{"type": "pong"})
-	case "tool_call":
-		var call Call
+	case "tool_call", "data_request", "mutation":
+		call := Call{Type: frame.Type}
 		if err := json.Unmarshal(raw, &call); err != nil {
-			return s.write(result(frame.ID, failed(fmt.Errorf("the call can't be read: %w", err))))
+			return s.write(result(frame.Type, frame.ID, failed(fmt.Errorf("the call can't be read: %w", err))))
 		}
-		d.show(frame)
+		if frame.Type == "tool_call" {
+			d.show(frame)
+		}
 		// Not in the reader: a call may take long, and pings are answered meanwhile.
 		calls.Go(func() { d.answer(ctx, s, call) })
 	case "tool_result_ack":
@@ -98,7 +100,7 @@ func (d *Device) perform(ctx context.Context, call Call, fault Fault) (answer An
 }
 
 func (d *Device) send(s *socket, call Call, answer Answer, fault Fault) {
-	frame := result(call.ID, traced(answer, call.Traceparent))
+	frame := result(call.Type, call.ID, traced(answer, call.Traceparent))
 	switch {
 	case fault.DieAfter:
 		s.kill()
@@ -126,10 +128,15 @@ func (d *Device) send(s *socket, call Call, answer Answer, fault Fault) {
 	}
 }
 
-// result is the tool_result frame: the answer's fields, with type and id.
-func result(id string, answer Answer) json.RawMessage {
+// result is the frame that answers a call: the answer's fields, with type and id. A data_request is answered with a
+// data_response, everything else with a tool_result; and so is, from the journal, what does not say what it was.
+func result(call, id string, answer Answer) json.RawMessage {
+	kind := "tool_result"
+	if call == "data_request" {
+		kind = "data_response"
+	}
 	name, _ := json.Marshal(id)
-	head := fmt.Appendf(nil, `{"type":"tool_result","id":%s`, name)
+	head := fmt.Appendf(nil, `{"type":%q,"id":%s`, kind, name)
 	body := bytes.TrimSpace(answer)
 	if len(body) > 2 && body[0] == '{' {
 		return append(append(head, ','), body[1:]...)
