@@ -96,9 +96,6 @@ func (k *Keys) connect(cut bool) {
 }
 
 func (k *Keys) get(ctx context.Context, scope domain.Scope, mint bool) (*scopeKeys, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.cut {
@@ -109,7 +106,9 @@ func (k *Keys) get(ctx context.Context, scope domain.Scope, mint bool) (*scopeKe
 	case ok && s.destroyed:
 		return nil, streams.ErrScopeErased
 	case ok:
-		return s, nil
+		return s, nil // from memory, as the vault does it: whether ctx is over or not
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
 	case !mint:
 		return nil, streams.ErrKeyAbsent
 	}
