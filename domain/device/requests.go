@@ -25,8 +25,8 @@ const (
 
 // The codes of rejections.
 const (
-	CodeTooMany     = "too_many_requests" // open on the device
-	CodeStarted     = "started"           // begun, and must not be sent again
+	CodeTooMany     = "device_busy" // MaxOpen requests are open
+	CodeStarted     = "started"     // begun, and must not be sent again
 	CodeNotStarted  = "not_started"
 	CodeEnded       = "request_ended"
 	CodeOffered     = "already_offered" // the device has it: it can't be taken back

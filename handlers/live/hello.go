@@ -163,7 +163,7 @@ func (s *session) welcome() helloFrame {
 		Type: "hello", Version: s.gateway.Version, Scopes: []scopeHead{head},
 		Features: []string{
 			"chat_request", "home_request", "floating_request", "cancel", "tool_result_ack", "request_id",
-			"subscribe", "events", "live", "reset", "stored", "reconnect",
+			"subscribe", "events", "live", "reset", "stored", "reconnect", "data_request", "mutation",
 		},
 	}
 }
