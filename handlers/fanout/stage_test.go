@@ -156,12 +156,15 @@ type trouble struct {
 	mu      sync.Mutex
 	restart chan struct{}
 	begun   atomic.Int64
+	running atomic.Int64
 }
 
 var errMoved = errors.New("the partition moves")
 
 func (l *trouble) Tail(ctx context.Context, partition int32, from streams.Checkpoint, handle func(context.Context, streams.Batch) error) error {
 	l.begun.Add(1)
+	l.running.Add(1)
+	defer l.running.Add(-1)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	l.mu.Lock()
