@@ -7,7 +7,6 @@ import { Device, type DeviceExecutor, type DeviceOptions } from "./device.js";
 import type { ClientFrame, Frame } from "./frames.js";
 import { Outbox } from "./outbox.js";
 import { Positions } from "./position.js";
-import { ProblemError } from "./problem.js";
 import type { Ask, Asked } from "./requests.js";
 import { type Api, createApi, perform } from "./rest.js";
 import { type Hello, Socket, type SocketOptions } from "./socket.js";
@@ -73,7 +72,7 @@ export class Client {
     if (!WebSocket) throw new TypeError("there is no global WebSocket here: give one, such as that of `ws`");
     const onPosition = (position: string | null) => this.positions.take(position);
     this.storage = storage;
-    this.auth = new Auth({ url, fetch, storage, clock });
+    this.auth = new Auth({ url, fetch, storage, clock, onEnd: () => this.#loggedOut() });
     const rest = { url, auth: this.auth, positions: this.positions, fetch, clock, newID, retries: options.retries ?? 4 };
     this.api = createApi(rest);
     this.outbox = new Outbox(storage);
@@ -205,11 +204,15 @@ export class Client {
     this.#asks.take(frame);
   }
 
+  #loggedOut(): void {
+    this.positions.forget();
+    this.socket.end(1008, "nobody is logged in");
+  }
+
   #fail(error: Error): void {
     // A user who logs in again finds what had no end in the outbox.
     for (const subscription of [...this.#all]) subscription.close(error);
     this.#asks.close(error);
-    if (error.cause instanceof ProblemError) this.positions.forget();
   }
 }
 

@@ -12,12 +12,8 @@ export interface Clock {
 /** The machine's own. */
 export const systemClock: Clock = {
   now: () => Date.now(),
-  setTimeout: (run, ms) => {
-    const timer = setTimeout(run, ms);
-    // A waiting reconnect must not keep a Node process alive by itself.
-    (timer as { unref?: () => void }).unref?.();
-    return timer;
-  },
+  // Not without a hold on the process: while it waits to connect again nothing else keeps Node from ending.
+  setTimeout: (run, ms) => setTimeout(run, ms),
   clearTimeout: (timer) => clearTimeout(timer as ReturnType<typeof setTimeout>),
   random: Math.random,
 };

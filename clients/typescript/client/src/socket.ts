@@ -100,6 +100,13 @@ export class Socket {
     this.#to("disconnected");
   }
 
+  /** Closes for good, with a reason for those who listen. */
+  end(code: number, reason: string): void {
+    if (!this.#wanted) return;
+    this.#drop(1000);
+    this.#end(code, reason);
+  }
+
   /** Connects at once where it waits to: a browser that is online again need not wait. */
   wake(): void {
     if (!this.#wanted || this.#ws || this.#timer === undefined) return;

@@ -18,6 +18,8 @@ export interface AuthOptions {
   fetch: (request: Request) => Promise<Response>;
   storage: Storage;
   clock: Clock;
+  /** Nobody is logged in any more: who was has logged out, or may not come back with these tokens. */
+  onEnd: () => void;
 }
 
 /** Registers, logs in and out, and has an access token whenever one is needed. */
@@ -107,7 +109,9 @@ export class Auth {
   }
 
   async #keep(tokens: Tokens | undefined): Promise<void> {
+    const ended = this.#tokens !== undefined && tokens === undefined;
     this.#tokens = tokens;
+    if (ended) this.#options.onEnd();
     if (tokens) await this.#options.storage.set(key, JSON.stringify(tokens));
     else await this.#options.storage.delete(key);
   }

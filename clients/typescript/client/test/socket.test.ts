@@ -149,6 +149,19 @@ it("connects at once when the machine is online again", async () => {
   await client.close();
 });
 
+it("leaves when who was logged in logs out, and whoever follows is told", async () => {
+  const { clock, server, client } = stage();
+  client.connect();
+  const next = client.subscribe({ stream: "thread-a", after: 0 }).events().next();
+  await clock.pass(1000);
+  client.positions.take("p");
+  await client.auth.logOut().catch(() => undefined);
+  await expect(clock.until(next)).rejects.toThrow(/nobody is logged in/);
+  expect(server.current).toBeUndefined();
+  expect(client.positions.current).toBeUndefined();
+  await client.close();
+});
+
 it("is not let in where nobody is logged in, and does not hammer", async () => {
   const { clock, server, client } = stage();
   await client.auth.logOut().catch(() => undefined);

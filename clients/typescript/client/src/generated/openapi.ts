@@ -89,6 +89,105 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/devices/{device}/data-requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a device was asked for, the newest first
+         * @description Without content.
+         */
+        get: operations["listDataRequests"];
+        put?: never;
+        /**
+         * Asks a device for rows
+         * @description The device's own database is read, outside any run: nothing is changed. An absent device is waited for `wait_seconds`, and it has 30 s from the moment it is sent the question. The answer comes when there is one, or after 2 minutes with 202: look at its `Location`. `status` says whether rows came (`completed`) or why not (`failed`, `reason`). A result has 1 MiB at most: ask for less, with a filter or a limit.
+         */
+        post: operations["requestData"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/devices/{device}/data-requests/{data_request}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What a device was asked for, and its answer */
+        get: operations["getDataRequest"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/devices/{device}/mutations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The writes that a device was asked to do, the newest first
+         * @description Without content.
+         */
+        get: operations["listMutations"];
+        put?: never;
+        /**
+         * Asks a device to write
+         * @description A write on the device's own database, outside any run, approved by who sends this. It is done once: a client with a journal may be sent it again, to another an insert is sent once, and `outcome_unknown` says that nobody knows. An absent device is waited for `wait_seconds`. `action` is as in the socket's `tool_call`: an insert has `data` without `id`, an update `data.id` and `data.updates`, a delete `data.id`, a vector_upsert `data` with `id` and `content`, and `vector`.
+         */
+        post: operations["requestMutation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/devices/{device}/mutations/{mutation}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A write, and what became of it */
+        get: operations["getMutation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/devices/{device}/mutations/{mutation}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Takes a write back that was not sent yet */
+        post: operations["cancelMutation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/effects": {
         parameters: {
             query?: never;
@@ -763,6 +862,57 @@ export interface components {
             data: components["schemas"]["Device"][];
             nextCursor: string | null;
         };
+        DeviceRequest: {
+            action: string;
+            /** @description The device's: rows, row, deleted, ok or error. Not in lists. */
+            answer?: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: int64
+             * @description The size of an answer that was too large.
+             */
+            bytes?: number;
+            device_id: string;
+            /** Format: date-time */
+            ended_at?: string;
+            id: string;
+            /** @enum {string} */
+            kind: "data" | "mutation";
+            /** @description What the device answered after the outcome; it changed nothing of it. */
+            late_answer?: {
+                [key: string]: unknown;
+            };
+            /** @description What was changed. Not in lists. */
+            mutations?: components["schemas"]["Mutation"][];
+            /** Format: date-time */
+            offered_at?: string;
+            /** @description Why it failed: `device_error` (the device says so in `answer`), `bad_result`, `result_too_large`, `deadline` (sent, and not answered in 30 s), `device_offline`, `outcome_unknown`, `cancelled`. */
+            reason?: string;
+            /** @description What was asked: filters, data, limit, vector. Not in lists. */
+            request?: {
+                [key: string]: unknown;
+            };
+            /** Format: date-time */
+            requested_at: string;
+            /**
+             * @description `offered`: the device has it.
+             * @enum {string}
+             */
+            status: "waiting" | "offered" | "completed" | "failed";
+            table?: string;
+            /** @description The failure in words. */
+            text?: string;
+            /**
+             * Format: date-time
+             * @description Until then an absent device is waited for.
+             */
+            wait_until: string;
+        };
+        DeviceRequestPage: {
+            data: components["schemas"]["DeviceRequest"][];
+            nextCursor: string | null;
+        };
         Effect: {
             device_id?: string;
             id: string;
@@ -874,6 +1024,46 @@ export interface components {
             action: string;
             id: string;
             table: string;
+        };
+        NewDataRequest: {
+            /** @enum {string} */
+            action: "select" | "get";
+            /** @description Of a get: which row. */
+            data?: {
+                id: string;
+            };
+            /** @description Of a select: projectId, status, search, orderBy, clientId, includeArchived, taskId, dueDateFrom, dueDateTo. */
+            filters?: {
+                [key: string]: unknown;
+            };
+            /** @description Of a select: how many rows at most. */
+            limit?: number;
+            /** @enum {string} */
+            table: "tasks" | "projects" | "checkpoints" | "notes" | "taskComments" | "clients";
+            /**
+             * @description How long an absent device is waited for.
+             * @default 30
+             */
+            wait_seconds: number;
+        };
+        NewMutation: {
+            /** @enum {string} */
+            action: "insert" | "update" | "delete" | "vector_upsert";
+            data: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description All but a vector_upsert need one.
+             * @enum {string}
+             */
+            table?: "tasks" | "projects" | "checkpoints" | "notes" | "taskComments" | "clients";
+            /** @description Of a vector_upsert. */
+            vector?: number[];
+            /**
+             * @description How long an absent device is waited for.
+             * @default 86400
+             */
+            wait_seconds: number;
         };
         NewThread: {
             title?: string | null;
@@ -1432,6 +1622,8 @@ export interface components {
         AfterHash: string;
         /** @description The `nextCursor` of the page before. */
         Cursor: string;
+        /** @description The device's id. */
+        DeviceID: string;
         /** @description Names the command: the same key, method, path and body is done once and answered the same, for ever. Another request under it is refused. Keys and the socket's `request_id`s are one namespace. */
         IdempotencyKey: string;
         /** @description An `ETag`: 412 where it is not the newest. */
@@ -1653,6 +1845,311 @@ export interface operations {
             410: components["responses"]["Erased"];
             422: components["responses"]["Invalid"];
             503: components["responses"]["NotThere"];
+            default: components["responses"]["Otherwise"];
+        };
+    };
+    listDataRequests: {
+        parameters: {
+            query?: {
+                /** @description The `nextCursor` of the page before. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description How many at most. */
+                limit?: components["parameters"]["Limit"];
+                /** @description A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there. */
+                min_position?: components["parameters"]["MinPosition"];
+            };
+            header?: never;
+            path: {
+                /** @description The device's id. */
+                device: components["parameters"]["DeviceID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of them. */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    Position: components["headers"]["Position"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceRequestPage"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["PositionUnknown"];
+            410: components["responses"]["Gone"];
+            422: components["responses"]["Invalid"];
+            503: components["responses"]["NotThere"];
+            default: components["responses"]["Otherwise"];
+        };
+    };
+    requestData: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names the command: the same key, method, path and body is done once and answered the same, for ever. Another request under it is refused. Keys and the socket's `request_id`s are one namespace. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description The device's id. */
+                device: components["parameters"]["DeviceID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewDataRequest"];
+            };
+        };
+        responses: {
+            /** @description It has its outcome. */
+            200: {
+                headers: {
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
+                    Location: components["headers"]["Location"];
+                    Position: components["headers"]["Position"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceRequest"];
+                };
+            };
+            /** @description It waits for the device; it is at `Location`. */
+            202: {
+                headers: {
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
+                    Location: components["headers"]["Location"];
+                    Position: components["headers"]["Position"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceRequest"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            410: components["responses"]["Gone"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["Unavailable"];
+            504: components["responses"]["OutcomeUnknown"];
+            default: components["responses"]["Otherwise"];
+        };
+    };
+    getDataRequest: {
+        parameters: {
+            query?: {
+                /** @description A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there. */
+                min_position?: components["parameters"]["MinPosition"];
+            };
+            header?: never;
+            path: {
+                /** @description Its id. */
+                data_request: string;
+                /** @description The device's id. */
+                device: components["parameters"]["DeviceID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It, and what became of it. */
+            200: {
+                headers: {
+                    Position: components["headers"]["Position"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceRequest"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["PositionUnknown"];
+            410: components["responses"]["Gone"];
+            422: components["responses"]["Invalid"];
+            503: components["responses"]["NotThere"];
+            default: components["responses"]["Otherwise"];
+        };
+    };
+    listMutations: {
+        parameters: {
+            query?: {
+                /** @description The `nextCursor` of the page before. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description How many at most. */
+                limit?: components["parameters"]["Limit"];
+                /** @description A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there. */
+                min_position?: components["parameters"]["MinPosition"];
+            };
+            header?: never;
+            path: {
+                /** @description The device's id. */
+                device: components["parameters"]["DeviceID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of them. */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    Position: components["headers"]["Position"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceRequestPage"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["PositionUnknown"];
+            410: components["responses"]["Gone"];
+            422: components["responses"]["Invalid"];
+            503: components["responses"]["NotThere"];
+            default: components["responses"]["Otherwise"];
+        };
+    };
+    requestMutation: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names the command: the same key, method, path and body is done once and answered the same, for ever. Another request under it is refused. Keys and the socket's `request_id`s are one namespace. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description The device's id. */
+                device: components["parameters"]["DeviceID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewMutation"];
+            };
+        };
+        responses: {
+            /** @description It is sent to the device as soon as that is there; it is at `Location`. */
+            202: {
+                headers: {
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
+                    Location: components["headers"]["Location"];
+                    Position: components["headers"]["Position"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceRequest"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            410: components["responses"]["Gone"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["Unavailable"];
+            504: components["responses"]["OutcomeUnknown"];
+            default: components["responses"]["Otherwise"];
+        };
+    };
+    getMutation: {
+        parameters: {
+            query?: {
+                /** @description A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there. */
+                min_position?: components["parameters"]["MinPosition"];
+            };
+            header?: never;
+            path: {
+                /** @description The device's id. */
+                device: components["parameters"]["DeviceID"];
+                /** @description Its id. */
+                mutation: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It, and what became of it. */
+            200: {
+                headers: {
+                    Position: components["headers"]["Position"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceRequest"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["PositionUnknown"];
+            410: components["responses"]["Gone"];
+            422: components["responses"]["Invalid"];
+            503: components["responses"]["NotThere"];
+            default: components["responses"]["Otherwise"];
+        };
+    };
+    cancelMutation: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names the command: the same key, method, path and body is done once and answered the same, for ever. Another request under it is refused. Keys and the socket's `request_id`s are one namespace. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description The device's id. */
+                device: components["parameters"]["DeviceID"];
+                /** @description Its id. */
+                mutation: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is cancelled. */
+            200: {
+                headers: {
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
+                    Location: components["headers"]["Location"];
+                    Position: components["headers"]["Position"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceRequest"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            410: components["responses"]["Gone"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["Unavailable"];
+            504: components["responses"]["OutcomeUnknown"];
             default: components["responses"]["Otherwise"];
         };
     };

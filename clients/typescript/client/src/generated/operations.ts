@@ -5,7 +5,10 @@ export const takesKey: ReadonlySet<string> = new Set([
   "POST /api/v1/chat",
   "POST /api/v1/threads",
   "PATCH /api/v1/threads/{thread}",
-  "POST /api/v1/runs/{run}/cancel"
+  "POST /api/v1/runs/{run}/cancel",
+  "POST /api/v1/devices/{device}/data-requests",
+  "POST /api/v1/devices/{device}/mutations",
+  "POST /api/v1/devices/{device}/mutations/{mutation}/cancel"
 ]);
 
 /** Operations that take a min_position. */
@@ -26,6 +29,10 @@ export const takesPosition: ReadonlySet<string> = new Set([
   "POST /api/v1/runs/{run}/cancel",
   "GET /api/v1/devices",
   "GET /api/v1/devices/{device}",
+  "GET /api/v1/devices/{device}/data-requests",
+  "GET /api/v1/devices/{device}/data-requests/{data_request}",
+  "GET /api/v1/devices/{device}/mutations",
+  "GET /api/v1/devices/{device}/mutations/{mutation}",
   "GET /api/v1/events",
   "GET /api/v1/streams/{stream}/events",
   "GET /api/v1/scopes/{scope}",
