@@ -1,6 +1,8 @@
 import { defineConfig } from "tsdown";
 
+const node = { platform: "node", fixedExtension: false } as const;
+
 export default defineConfig([
-  { entry: ["src/index.ts"], format: ["esm", "cjs"], platform: "node", dts: true },
-  { entry: ["src/main.ts"], format: ["esm"], platform: "node", dts: false, clean: false },
+  { ...node, entry: ["src/index.ts"], format: ["esm", "cjs"], dts: true },
+  { ...node, entry: ["src/main.ts"], format: ["esm"], dts: false },
 ]);

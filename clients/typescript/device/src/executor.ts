@@ -25,7 +25,7 @@ export class Executor implements DeviceExecutor {
   readonly #store: Store;
   readonly #vectors: Vectors;
   readonly #options: ExecutorOptions;
-  readonly #running = new Map<string, Promise<Answer>>();
+  readonly #running = new Map<string, Promise<Done>>();
 
   constructor(store: Store, vectors: Vectors, options: ExecutorOptions = {}) {
     this.#store = store;
@@ -35,12 +35,9 @@ export class Executor implements DeviceExecutor {
 
   async execute(call: DeviceCall): Promise<Done> {
     const before = this.#running.get(call.id);
-    if (before) return { answer: await before, repeated: true };
+    if (before) return { answer: (await before).answer, repeated: true };
     const running = this.#once(call);
-    this.#running.set(
-      call.id,
-      running.then(({ answer }) => answer),
-    );
+    this.#running.set(call.id, running);
     try {
       return await running;
     } finally {
