@@ -16,7 +16,7 @@ type benchFanoutCmd struct {
 	Length      time.Duration `help:"How long a turn is." default:"8s"`
 	Peer        string        `help:"The built peer (deploy/peers/fanout). Default: it is built from the checkout." type:"path"`
 	Frozen      bool          `help:"Measure instead what one client that stops reading costs among 1,000."`
-	Profile     string        `help:"A folder for processor profiles of Cairn while as much is delivered as goes." type:"path"`
+	Profile     string        `help:"A folder for profiles of Cairn: what idle connections hold, and the processor while as much is delivered as goes." type:"path"`
 }
 
 // Run measures.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -65,19 +66,19 @@ func Fanout(ctx context.Context, o FanoutOptions) (report Report, err error) {
 }
 
 // start starts Cairn and the peer.
-func (o *FanoutOptions) start(ctx context.Context) (_ *fanoutSides, end func() error, err error) {
-	cairn, end, err := o.startCairn(ctx)
+func (o *FanoutOptions) start(ctx context.Context) (*fanoutSides, func() error, error) {
+	cairn, endCairn, err := o.startCairn(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	peer, err := o.startPeer(ctx, cairn.payload)
 	if err != nil {
-		return nil, nil, errors.Join(err, end())
+		return nil, nil, errors.Join(err, endCairn())
 	}
 	return &fanoutSides{
 		cairn: cairn, history: peer.on("history", wishAtOnce), delayed: peer.on("history", wishDelayed),
 		plain: peer.on("plain", wishAtOnce), plainDelayed: peer.on("plain", wishDelayed),
-	}, func() error { return errors.Join(peer.process.end(), end()) }, nil
+	}, func() error { return errors.Join(peer.process.end(), endCairn()) }, nil
 }
 
 // startCairn starts Cairn in the scratch directory, which ends with it where it is a temporary one.
@@ -144,7 +145,7 @@ func (o *FanoutOptions) size(ctx context.Context, sides *fanoutSides, n int) ([]
 				return nil, fmt.Errorf("%w (%s, %d connections)", err, a.name, n)
 			}
 			a.into = append(a.into, s)
-			fmt.Fprintf(o.Progress, "%d connections, %s: %.0f deliveries/s (%.2f µs each), p50 %.2f ms, p99 %.2f, %.1f KiB and %.1f goroutines a connection, level after %.1f s\n",
+			fmt.Fprintf(o.Progress, "%d connected, %s: %.0f deliveries/s (%.2f µs each), p50 %.2f ms, p99 %.2f, %.1f KiB and %.1f goroutines a connection, level after %.1f s\n",
 				n, a.name, s.rate, s.cpu, s.p50, s.p99, s.memory, s.goroutines, s.connectedFor)
 		}
 	}
@@ -218,14 +219,15 @@ func (o *FanoutOptions) turn(ctx context.Context, s side, n int, name string) (s
 	}
 	sample.memory = float64(after.Bytes-before.Bytes) / 1024 / float64(n)
 	sample.goroutines = float64(after.Goroutines-before.Goroutines) / float64(n)
+	if err := o.profile(ctx, s, "idle-"+name, 0); err != nil {
+		return sample, err
+	}
 	l := &listening{side: s, crowd: crowd, connections: n}
 	if err := l.steady(ctx, steadyRate(n), o.Length, &sample); err != nil {
 		return sample, err
 	}
-	if c, ok := s.(*ours); ok && o.Profile != "" {
-		if _, err := c.process.ask(ctx, order{Do: orderProfile, Path: fmt.Sprintf("%s/flood-%s.pprof", o.Profile, name), Seconds: o.Length.Seconds()}); err != nil {
-			return sample, err
-		}
+	if err := o.profile(ctx, s, "flood-"+name, o.Length); err != nil {
+		return sample, err
 	}
 	if err := l.flood(ctx, o.Length, &sample); err != nil {
 		return sample, err
@@ -234,6 +236,20 @@ func (o *FanoutOptions) turn(ctx context.Context, s side, n int, name string) (s
 		return sample, err
 	}
 	return sample, crowd.Exact(1, l.next, sockets.AnyOrder)
+}
+
+// profile makes a profile of Cairn, where they are wished for.
+func (o *FanoutOptions) profile(ctx context.Context, s side, name string, length time.Duration) error {
+	c, ok := s.(*ours)
+	if !ok || o.Profile == "" {
+		return nil
+	}
+	path, err := filepath.Abs(filepath.Join(o.Profile, name+".pprof"))
+	if err != nil {
+		return fmt.Errorf("bench: %w", err)
+	}
+	_, err = c.process.ask(ctx, order{Do: orderProfile, Path: path, Seconds: length.Seconds()})
+	return err
 }
 
 // warm lets everybody connect once, and publishes a little: devices become known, buffers are filled.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -67,26 +68,40 @@ func ServeFanout(ctx context.Context, config app.Config, in io.Reader, out, log 
 	return lines.Err()
 }
 
-// commitTimes notes when the log acknowledged the commit of a command that it was told of.
+// commitTimes notes when the log acknowledged the commits of the commands that it was told of.
 type commitTimes struct {
-	mu sync.Mutex
-	of map[string]int64 // 0: not yet
+	mu   sync.Mutex
+	into map[string]*int64 // by command, where the time of its commit belongs
+	none *sync.Cond        // nothing is awaited any more
 }
 
-func newCommitTimes() *commitTimes { return &commitTimes{of: map[string]int64{}} }
-
-func (t *commitTimes) expect(id string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.of[id] = 0
+func newCommitTimes() *commitTimes {
+	t := &commitTimes{into: map[string]*int64{}}
+	t.none = sync.NewCond(&t.mu)
+	return t
 }
 
-func (t *commitTimes) taken(id string) int64 {
+func (t *commitTimes) expect(id string, into *int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at := t.of[id]
-	delete(t.of, id)
-	return at
+	t.into[id] = into
+}
+
+// all waits until every command that was told of has its time: an answer may come before it, by the way of who reads the log.
+func (t *commitTimes) all(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, t.none.Broadcast)
+	defer stop()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for len(t.into) > 0 {
+		if err := ctx.Err(); err != nil {
+			left := len(t.into)
+			clear(t.into)
+			return fmt.Errorf("of %d commits nobody said when they were acknowledged: %w", left, err)
+		}
+		t.none.Wait()
+	}
+	return nil
 }
 
 // OnProduceRecordUnbuffered is called by every client of the log when a record was acknowledged, or will never be.
@@ -95,14 +110,19 @@ func (t *commitTimes) OnProduceRecordUnbuffered(r *kgo.Record, err error) {
 		return
 	}
 	now := time.Now().UnixNano()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for _, h := range r.Headers {
-		if h.Key == kafka.HeaderCommandID {
-			t.mu.Lock()
-			if _, expected := t.of[string(h.Value)]; expected {
-				t.of[string(h.Value)] = now
-			}
-			t.mu.Unlock()
+		if h.Key != kafka.HeaderCommandID {
+			continue
 		}
+		if into := t.into[string(h.Value)]; into != nil {
+			*into = now
+			delete(t.into, string(h.Value))
+		}
+	}
+	if len(t.into) == 0 {
+		t.none.Broadcast()
 	}
 }
 
@@ -177,21 +197,22 @@ func (s *fanoutServer) publish(ctx context.Context, o order) (answered, error) {
 		}
 		slots <- struct{}{}
 		c := fanoutCommand(o, o.From+i)
-		s.committed.expect(c.ID)
+		s.committed.expect(c.ID, &a.Committed[i])
 		a.Asked[i] = time.Now().UnixNano()
 		group.Go(func() {
 			if _, err := s.asker.Ask(ctx, c); err != nil {
 				failed.CompareAndSwap(nil, &err)
 			}
-			a.Committed[i] = s.committed.taken(c.ID)
 			<-slots
 		})
 	}
 	group.Wait()
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
 	if err := failed.Load(); err != nil {
 		return answered{}, *err
 	}
-	return a, nil
+	return a, s.committed.all(ctx)
 }
 
 // flood writes as fast as it goes and is allowed, until it is halted.
@@ -254,11 +275,14 @@ func resident() (int64, error) {
 	return kib << 10, nil
 }
 
-// profile writes a profile of the processor for a while, beside what else is told.
+// profile writes a profile of the processor for a while, beside what else is told, or, in no time, one of what is allocated.
 func profile(ctx context.Context, o order) error {
 	f, err := os.Create(o.Path)
 	if err != nil {
 		return err
+	}
+	if o.Seconds == 0 {
+		return errors.Join(pprof.Lookup("heap").WriteTo(f, 0), f.Close())
 	}
 	if err := pprof.StartCPUProfile(f); err != nil {
 		return err

@@ -76,7 +76,8 @@ func (o *ours) begin(ctx context.Context) error {
 // open opens the thread that is listened to.
 func (o *ours) open(ctx context.Context) error {
 	var opened struct{ ID string }
-	if _, err := o.api.Do(ctx, http.MethodPost, "/api/v1/threads", map[string]string{"title": "The fair"}, &opened); err != nil {
+	said, err := o.api.Do(ctx, http.MethodPost, "/api/v1/threads", map[string]string{"title": "The fair"}, &opened)
+	if err != nil {
 		return fmt.Errorf("bench: open a thread: %w", err)
 	}
 	o.stream = string(domain.NewStream("thread", opened.ID))
@@ -85,7 +86,8 @@ func (o *ours) open(ctx context.Context) error {
 			Max int64 `json:"max_seq"`
 		}
 	}
-	if err := o.api.Get(ctx, "/api/v1/threads/"+opened.ID+"/timeline?limit=1", &page); err != nil {
+	path := "/api/v1/threads/" + opened.ID + "/timeline?limit=1&min_position=" + url.QueryEscape(said.Get("Position"))
+	if err := o.api.Get(ctx, path, &page); err != nil {
 		return fmt.Errorf("bench: read the thread: %w", err)
 	}
 	o.events = page.Window.Max
