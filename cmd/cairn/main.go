@@ -31,6 +31,7 @@ type cli struct {
 	Serve       serveCmd       `cmd:"" help:"Run chosen roles against Kafka and Postgres."`
 	Migrate     migrateCmd     `cmd:"" help:"Create topics and bring the databases up to date."`
 	Chat        chatCmd        `cmd:"" help:"Chat in the terminal, as a real device with a local SQLite file."`
+	Device      deviceCmd      `cmd:"" help:"Ask a device for rows, and have it write."`
 	Events      eventsCmd      `cmd:"" help:"Read the log."`
 	Log         logCmd         `cmd:"" help:"Move the log, and step over a record that no reader can take."`
 	Projections projectionsCmd `cmd:"" help:"Look at the read models, rebuild, pause and mend them."`

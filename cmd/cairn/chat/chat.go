@@ -42,7 +42,7 @@ type Options struct {
 
 // Run chats until In or ctx ends. A single message that fails is an error.
 func Run(ctx context.Context, o Options) error {
-	client, err := session(ctx, o)
+	client, err := Session(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,8 @@ func Run(ctx context.Context, o Options) error {
 	return errors.Join(err, store.Close())
 }
 
-func session(ctx context.Context, o Options) (*api.Client, error) {
+// Session is the session that TokenFile keeps, or a new one by e-mail and password.
+func Session(ctx context.Context, o Options) (*api.Client, error) {
 	var options []api.Option
 	if o.TokenFile != "" {
 		file := api.TokenFile(o.TokenFile)
