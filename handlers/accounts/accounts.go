@@ -46,6 +46,8 @@ type Principal struct {
 	UserID    string
 	Scope     domain.Scope
 	ExpiresAt time.Time
+	// Session is the log-in that it came of; empty: not known.
+	Session string
 }
 
 // Tokens let in: Access at once and for a short time, Refresh once, for the next pair.

@@ -25,6 +25,7 @@ const (
 	issuer        = "cairn"
 	refreshPrefix = "cr_"
 	ticketPrefix  = "ct_"
+	ticketSession = "." // between a ticket and the session that it came of
 )
 
 // Refresh uses a refresh token up for the next pair. The one before the newest gets the same successor for
@@ -56,19 +57,49 @@ func (s *Accounts) Logout(ctx context.Context, refreshToken string) error {
 
 // Verify reads an access token. It asks nobody: one that was given out is good until it runs out. Errors: ErrToken.
 func (s *Accounts) Verify(accessToken string) (Principal, error) {
-	var claims jwt.RegisteredClaims
+	var claims claims
 	_, err := jwt.ParseWithClaims(accessToken, &claims, func(*jwt.Token) (any, error) { return s.signing.Public(), nil },
 		jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}), jwt.WithIssuer(issuer), jwt.WithAudience(issuer),
 		jwt.WithExpirationRequired(), jwt.WithIssuedAt(), jwt.WithTimeFunc(s.now), jwt.WithLeeway(0))
 	if err != nil || !domain.User(claims.Subject).Valid() {
 		return Principal{}, ErrToken // jwt's error may hold parts of the token
 	}
-	return Principal{UserID: claims.Subject, Scope: domain.User(claims.Subject), ExpiresAt: claims.ExpiresAt.UTC()}, nil
+	return Principal{UserID: claims.Subject, Scope: domain.User(claims.Subject), ExpiresAt: claims.ExpiresAt.UTC(), Session: claims.Session}, nil
+}
+
+// claims are those of an access token.
+type claims struct {
+	jwt.RegisteredClaims
+
+	Session string `json:"sid,omitempty"`
+}
+
+// Ended answers which of the sessions have ended: logged out, revoked, run out, or erased with their account.
+func (s *Accounts) Ended(ctx context.Context, sessions []string) ([]string, error) {
+	var families []uuid.UUID
+	for _, session := range sessions {
+		if family, err := uuid.Parse(session); err == nil {
+			families = append(families, family)
+		}
+	}
+	gone, err := s.vault.Ended(ctx, families)
+	if err != nil {
+		return nil, err
+	}
+	ended := make([]string, len(gone))
+	for i, family := range gone {
+		ended[i] = family.String()
+	}
+	return ended, nil
 }
 
 // Ticket makes a ticket for one use within 30 s, for whoever can't send a header.
 func (s *Accounts) Ticket(ctx context.Context, p Principal) (Ticket, error) {
-	t := Ticket{Ticket: ticketPrefix + rand.Text() + rand.Text(), ExpiresAt: s.now().Add(TicketLasts)}
+	text := ticketPrefix + rand.Text() + rand.Text()
+	if session, err := uuid.Parse(p.Session); err == nil {
+		text += ticketSession + hex.EncodeToString(session[:]) // what is stored is the digest of all of it
+	}
+	t := Ticket{Ticket: text, ExpiresAt: s.now().Add(TicketLasts)}
 	err := s.vault.PutTicket(ctx, digest(t.Ticket), p.UserID, t.ExpiresAt, p.ExpiresAt)
 	if errors.Is(err, vault.ErrNotFound) {
 		return Ticket{}, ErrToken // the account is gone
@@ -88,7 +119,13 @@ func (s *Accounts) Redeem(ctx context.Context, ticket string) (Principal, error)
 	if err != nil {
 		return Principal{}, err
 	}
-	return Principal{UserID: userID, Scope: domain.User(userID), ExpiresAt: until.UTC()}, nil
+	p := Principal{UserID: userID, Scope: domain.User(userID), ExpiresAt: until.UTC()}
+	if _, text, ok := strings.Cut(ticket, ticketSession); ok {
+		if session, err := uuid.Parse(text); err == nil {
+			p.Session = session.String()
+		}
+	}
+	return p, nil
 }
 
 // tokens are the newest pair of a family. The refresh token is a function of the family and its number,
@@ -97,10 +134,10 @@ func (s *Accounts) tokens(f vault.Family) (Tokens, error) {
 	// Times in a JWT are whole seconds.
 	issued := s.now().UTC().Truncate(time.Second)
 	expires := issued.Add(AccessLasts)
-	token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, jwt.RegisteredClaims{
+	token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, claims{Session: f.ID.String(), RegisteredClaims: jwt.RegisteredClaims{
 		Issuer: issuer, Audience: jwt.ClaimStrings{issuer}, Subject: f.UserID,
 		IssuedAt: jwt.NewNumericDate(issued), ExpiresAt: jwt.NewNumericDate(expires),
-	})
+	}})
 	token.Header["kid"] = s.keyID
 	access, err := token.SignedString(s.signing)
 	if err != nil {

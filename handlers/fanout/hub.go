@@ -26,13 +26,17 @@ type Config struct {
 	Events Events
 	Keys   streams.Keys
 	Schema *codec.Schema
-	Access Access           // default Owner
-	Log    *slog.Logger     // default slog.Default()
-	Now    func() time.Time // default time.Now
+	Access Access // default Owner
+	// Sessions says which log-ins have ended; nil: none ever does.
+	Sessions Sessions
+	Log      *slog.Logger     // default slog.Default()
+	Now      func() time.Time // default time.Now
 	// Metrics is where what is measured is registered, once in a process. Nil: nowhere.
 	Metrics prometheus.Registerer
 	// Linger is how long a partition is followed after the last who needed it left: 60 s.
 	Linger time.Duration
+	// Look is how often it is asked which sessions have ended: 10 s.
+	Look time.Duration
 	// Ring is how many bytes of recent commits are kept of a partition: 16 MiB.
 	Ring int
 	// Most is how many events behind a subscriber may begin. 0: any number.
@@ -51,6 +55,12 @@ type Events interface {
 type Access interface {
 	// May answers nil, ErrNotFound, or a fault.
 	May(ctx context.Context, who accounts.Principal, scope domain.Scope, stream domain.Stream) error
+}
+
+// Sessions are log-ins (accounts.Accounts).
+type Sessions interface {
+	// Ended answers which of them have ended.
+	Ended(ctx context.Context, sessions []string) ([]string, error)
 }
 
 // Owner lets a user follow what is its own, and nobody else.
@@ -74,6 +84,7 @@ type Hub struct {
 	agents     *agents
 	reads      chan struct{} // a semaphore for reads of the database
 	watching   sync.Mutex    // for who sets observers
+	holders    []Holder
 	observers  atomic.Pointer[[]func(streams.Commit)]
 	cached     context.Context //nolint:containedctx // is over: what is asked with it is answered from memory or not at all
 	tasks      tasks
@@ -95,6 +106,9 @@ func New(c Config) *Hub {
 	}
 	if c.Linger == 0 {
 		c.Linger = time.Minute
+	}
+	if c.Look == 0 {
+		c.Look = 10 * time.Second
 	}
 	if c.Ring == 0 {
 		c.Ring = 16 << 20
@@ -122,6 +136,9 @@ func (h *Hub) Run(ctx context.Context) error {
 			return h.Live.Follow(ctx, h.frame)
 		})
 	})
+	if h.Sessions != nil {
+		group.Go(func() error { return h.look(inner) })
+	}
 	return group.Wait()
 }
 
@@ -171,15 +188,6 @@ func (h *Hub) Expect(key streams.StreamKey) (release func()) {
 		t.mu.Unlock()
 		p.unpin(t)
 		p.release()
-	}
-}
-
-// Revoke ends the subscriptions of those whom pick picks.
-func (h *Hub) Revoke(pick func(accounts.Principal) bool) {
-	for _, p := range h.partitions {
-		for _, s := range p.subscriptions(func(s *Subscription) bool { return pick(s.want.Who) }) {
-			s.end(&Reset{Reason: NoAccess})
-		}
 	}
 }
 

@@ -245,4 +245,3 @@ func pause(d time.Duration) {
 	defer timer.Stop()
 	<-timer.C
 }
-

@@ -13,7 +13,9 @@ import (
 	"github.com/cairnhq/cairn/streams"
 )
 
-func opened(stream domain.Stream) domain.Fact { return domain.Fact{Stream: stream, Event: thread.Opened{}} }
+func opened(stream domain.Stream) domain.Fact {
+	return domain.Fact{Stream: stream, Event: thread.Opened{}}
+}
 
 // TestNobodyFollowsWhatIsNotTheirs, nor learns whether it is there.
 func TestNobodyFollowsWhatIsNotTheirs(t *testing.T) {

@@ -45,6 +45,14 @@ func (g *Gateway) drain() {
 	}
 }
 
+// Principals implements fanout.Holder.
+func (g *Gateway) Principals() (found []accounts.Principal) {
+	for _, s := range g.sessions.all() {
+		found = append(found, s.who)
+	}
+	return found
+}
+
 // Revoke closes the sockets of those whom pick picks: they may not be here any more.
 func (g *Gateway) Revoke(pick func(accounts.Principal) bool) {
 	for _, s := range g.sessions.all() {

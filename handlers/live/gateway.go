@@ -106,6 +106,7 @@ func New(c Config) *Gateway {
 	g.life, g.die = context.WithCancel(context.Background())
 	g.metrics = newMetrics(c.Metrics, g)
 	g.Fanout.Observe(g.observe)
+	g.Fanout.Join(g)
 	return g
 }
 

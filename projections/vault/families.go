@@ -70,6 +70,20 @@ func (v *Vault) UseToken(ctx context.Context, family uuid.UUID, n int64, lasts t
 	return f, nil
 }
 
+// Ended answers which of the families there are no more, or were revoked or have run out.
+func (v *Vault) Ended(ctx context.Context, families []uuid.UUID) (ended []uuid.UUID, err error) {
+	err = v.within(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `SELECT f FROM unnest($1::uuid[]) AS u (f) WHERE NOT EXISTS (
+			SELECT 1 FROM refresh_families r WHERE r.family = f AND r.revoked_at IS NULL AND r.expires_at > $2)`, families, v.now())
+		if err != nil {
+			return err
+		}
+		ended, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+		return err
+	})
+	return ended, err
+}
+
 // Revoke ends a family; one that has ended stays as it is.
 func (v *Vault) Revoke(ctx context.Context, family uuid.UUID) error {
 	_, err := v.exec(ctx, `UPDATE refresh_families SET revoked_at = $2, revoked_why = 'logout' WHERE family = $1 AND revoked_at IS NULL`, family, v.now())

@@ -344,7 +344,8 @@ func (a *App) startGateway() {
 		return
 	}
 	a.fanout = fanout.New(fanout.Config{
-		Tailer: a.tailer, Live: a.live, Events: a.events, Keys: a.vault, Schema: a.schema, Log: a.log, Now: a.config.Now, Metrics: a.registry,
+		Tailer: a.tailer, Live: a.live, Events: a.events, Keys: a.vault, Schema: a.schema, Sessions: a.accounts, Log: a.log, Now: a.config.Now,
+		Metrics: a.registry,
 	})
 	a.life.start("fanout", a.fanout.Run)
 	a.gateway = live.New(live.Config{
