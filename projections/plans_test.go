@@ -124,6 +124,14 @@ func reads(t *testing.T, pool *pgxpool.Pool) []read {
 		return full(200)(rows, err)
 	})
 	add("events.Reached", 10, func(ctx context.Context) error { _, err := e.Reached(ctx, busy, 1, 3995); return err })
+	add("events.Page", 125, func(ctx context.Context) error {
+		p, err := e.Page(ctx, streams.StreamKey{Scope: busy}, 3900, 100)
+		return full(100)(p.Rows, err)
+	})
+	add("events.Page of a stream", 125, func(ctx context.Context) error {
+		p, err := e.Page(ctx, key, 3900, 100)
+		return full(100)(p.Rows, err)
+	})
 	add("events.Floor", 1, func(ctx context.Context) error { _, err := e.Floor(ctx, key); return err })
 	add("events.Past", 1000, func(ctx context.Context) error { _, _, err := e.Past(ctx, key, 2000, nil); return err })
 	add("threads.Get", 1, func(ctx context.Context) error { _, err := th.Get(ctx, busy, "t-1"); return err })

@@ -34,6 +34,8 @@ type Event struct {
 	topics   [2]*topic           // of the ring that has it
 	size     int                 // what it takes in memory, about
 
+	decided atomic.Int64 // in nanoseconds; 0: not looked at
+
 	ready atomic.Int32 // the forms that are made, as bits
 	mu    sync.Mutex
 	run   *string // whose it is, once that was looked for
@@ -197,5 +199,12 @@ func (e *Event) Open(ctx context.Context, schema *codec.Schema, keys streams.Key
 	return whole, nil
 }
 
-// age is how long ago it was decided.
-func (e *Event) age(now time.Time) time.Duration { return now.Sub(e.recorded.Time()) }
+// age is how long ago it was decided. The time is read once for all who are given the event.
+func (e *Event) age(now time.Time) time.Duration {
+	at := e.decided.Load()
+	if at == 0 {
+		at = e.recorded.Time().UnixNano()
+		e.decided.Store(at)
+	}
+	return time.Duration(now.UnixNano() - at)
+}
