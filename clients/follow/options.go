@@ -68,7 +68,8 @@ type Want struct {
 
 	// OnEvent is given each event, once and in order. An error ends Run with the event not counted as had.
 	OnEvent func(Event) error
-	// OnPlace is told where the subscription is after an event was taken, or the cursor moved over what the filter left out.
+	// OnPlace is told where the subscription is: where it begins if that is now, after an event was taken, and when the cursor
+	// moved over what the filter left out.
 	OnPlace func(Place)
 	// OnLive is given what is streaming now: provisional, and nothing of it comes again.
 	OnLive func(Live)

@@ -144,18 +144,18 @@ func (s *Subscription) subscribe() map[string]any {
 // begin takes a `subscribed` frame.
 func (s *Subscription) begin(head uint64) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.head = head
-	if !s.placed {
-		s.place, s.placed = Place{Cursor: head}, true
-		s.wake()
+	placed := s.placed
+	s.mu.Unlock()
+	if !placed {
+		s.move(Place{Cursor: head})
 	}
 }
 
 // move says that everything up to p was taken.
 func (s *Subscription) move(p Place) {
 	s.mu.Lock()
-	s.place = p
+	s.place, s.placed = p, true
 	s.wake()
 	s.mu.Unlock()
 	if s.want.OnPlace != nil {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -10,6 +11,8 @@ import (
 type link struct {
 	client, server net.Conn
 	watch          watcher // nil: none
+
+	up, down int64 // after so many bytes in that direction the link ends; negative: never
 
 	silent atomic.Bool
 	losing atomic.Bool // the next bytes of the server end the link, and do not arrive
@@ -54,7 +57,7 @@ func (l *link) upward() {
 			if what == loseAnswer {
 				l.losing.Store(true) // before the server can answer
 			}
-			if _, err := l.server.Write(buffer[:n]); err != nil {
+			if !pour(l.server, buffer[:n], &l.up) {
 				l.end()
 				return
 			}
@@ -75,17 +78,27 @@ func (l *link) downward() {
 			l.close()
 			return
 		}
-		if n > 0 && !l.isSilent() {
-			if _, err := l.client.Write(buffer[:n]); err != nil {
-				l.end()
-				return
-			}
+		if n > 0 && !l.isSilent() && !pour(l.client, buffer[:n], &l.down) {
+			l.end()
+			return
 		}
 		if err != nil {
 			l.end()
 			return
 		}
 	}
+}
+
+// pour writes as much as the link still passes, and reports whether it goes on.
+func pour(to io.Writer, bytes []byte, left *int64) bool {
+	if *left < 0 {
+		_, err := to.Write(bytes)
+		return err == nil
+	}
+	n := min(*left, int64(len(bytes)))
+	*left -= n
+	_, err := to.Write(bytes[:n])
+	return err == nil && *left > 0
 }
 
 // end closes the link, unless it is silent: then the other end is left alone until it gives up by itself.

@@ -27,6 +27,7 @@ type Proxy struct {
 	mu      sync.Mutex
 	targets []Target
 	next    int
+	fray    func() (up, down int64)
 	links   map[*link]bool
 	closed  bool
 	running sync.WaitGroup
@@ -67,6 +68,14 @@ func (p *Proxy) Point(targets ...Target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.targets, p.next = targets, 0
+}
+
+// Fray has each new connection end after as many bytes as draw says, in the direction in which they run out first, wherever
+// in a message that is. Negative: never. A nil draw ends it.
+func (p *Proxy) Fray(draw func() (up, down int64)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fray = draw
 }
 
 // Cut closes every connection, both ends of it, and answers how many there were.
@@ -146,7 +155,7 @@ func (p *Proxy) serve(client net.Conn) {
 		_ = client.Close() // as refused as can be told
 		return
 	}
-	l := &link{client: client, server: server, gone: make(chan struct{})}
+	l := &link{client: client, server: server, up: -1, down: -1, gone: make(chan struct{})}
 	if p.watch != nil {
 		l.watch = p.watch()
 	}
@@ -157,6 +166,9 @@ func (p *Proxy) serve(client net.Conn) {
 		return
 	}
 	p.links[l] = true
+	if p.fray != nil {
+		l.up, l.down = p.fray()
+	}
 	p.mu.Unlock()
 	l.run()
 	p.mu.Lock()

@@ -156,6 +156,29 @@ func TestACutConnectionEndsAtBothEnds(t *testing.T) {
 	}
 }
 
+// TestAFrayedConnectionEndsAtAByte: exactly so many bytes pass, in either direction.
+func TestAFrayedConnectionEndsAtAByte(t *testing.T) {
+	s := serve(t, "s")
+	p := open(t, s.target())
+	for n := int64(1); n < 12; n++ {
+		p.Fray(func() (up, down int64) { return -1, n })
+		c := dial(t, p.Addr())
+		fmt.Fprintln(c.Conn, "a line that is answered")
+		got, err := io.ReadAll(c.Reader)
+		if int64(len(got)) != n {
+			t.Fatalf("%d bytes came of %d: %v", len(got), n, err)
+		}
+	}
+	p.Fray(func() (up, down int64) { return 3, -1 })
+	if answer, err := dial(t, p.Addr()).say("abcdef", long); err == nil {
+		t.Fatalf("a line of which three bytes passed was answered %q", answer)
+	}
+	p.Fray(nil)
+	if answer, err := dial(t, p.Addr()).say("whole", long); err != nil || answer != "s: whole" {
+		t.Errorf("sound again: %q, %v", answer, err)
+	}
+}
+
 // TestAHalfOpenConnectionTellsNobody is what keep-alives are for.
 func TestAHalfOpenConnectionTellsNobody(t *testing.T) {
 	s := serve(t, "s")
