@@ -96,11 +96,11 @@ func (c *conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// write writes all that was joined. A client that takes too little of it in time is too slow: slow is called, and what was
-// begun has as much time again, so that a frame can follow that says so.
+// write writes all that was joined. A client that takes too little of it in time is too slow: slow is called, and the frame
+// that was begun has as much time again, so that one can follow that says so.
 func (c *conn) write(j *joined, slow func()) error {
 	j.cut()
-	rest := j.pieces
+	rest, written := j.pieces, 0
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for late := false; c.failed == nil; {
@@ -108,13 +108,17 @@ func (c *conn) write(j *joined, slow func()) error {
 			return err
 		}
 		n, err := rest.WriteTo(c.Conn)
+		written += int(n)
 		switch {
 		case err == nil:
+			j.settle(written)
 			return nil
 		case late || !errors.Is(err, os.ErrDeadlineExceeded):
 			c.failed = err
 		case n < takenAtLeast:
-			late = true
+			end := j.end(written)
+			j.settle(end)
+			rest, late = first(rest, end-written), true
 			slow()
 		}
 	}

@@ -75,9 +75,13 @@ func TestNothingIsLostWhilePostgresComesAndGoes(t *testing.T) {
 func TestAnErasedAccountIsPutOut(t *testing.T) {
 	r := newRing(t, live.Timing{})
 	c, other := r.device("ada", "laptop", nil), r.device("bob", "laptop", nil)
-	of := r.of("ada", "")
-	of.must(account.Register{On: account.On{Account: "ada"}})
-	of.must(account.Erase{On: account.On{Account: "ada"}})
+	r.erase("ada")
 	c.gone(1008)
 	other.alive()
+}
+
+func (r *ring) erase(user string) {
+	of := r.of(user, "")
+	of.must(account.Register{On: account.On{Account: user}})
+	of.must(account.Erase{On: account.On{Account: user}})
 }

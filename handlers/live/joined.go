@@ -2,6 +2,7 @@ package live
 
 import (
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -27,8 +28,17 @@ type joined struct {
 	text   []byte
 	begun  int // where in text the piece begins that grows
 	pieces net.Buffers
-	frames int
-	bytes  int
+	bytes  int   // of payloads
+	size   int   // of all
+	ends   []int // of the frames
+	places []place
+}
+
+// place is where a subscription's client is when it has had so many bytes.
+type place struct {
+	end          int
+	subscription *subscription
+	cursor       uint64
 }
 
 // writes lends the memory of writes: a socket has none while it has nothing to write.
@@ -50,14 +60,56 @@ func (w *writes) give(j *joined) {
 
 func (j *joined) reset() {
 	clear(j.pieces[:cap(j.pieces)])
-	j.text, j.begun, j.pieces, j.frames, j.bytes = j.text[:0], 0, j.pieces[:0], 0, 0
+	clear(j.places)
+	*j = joined{text: j.text[:0], pieces: j.pieces[:0], ends: j.ends[:0], places: j.places[:0]}
 }
 
 // frame begins a text frame of so many bytes, which must follow.
 func (j *joined) frame(size int) {
-	j.frames++
-	j.bytes += size
+	before := len(j.text)
 	j.text = appendTextHeader(j.text, size)
+	j.bytes += size
+	j.ended(len(j.text) - before + size)
+}
+
+func (j *joined) ended(size int) {
+	j.size += size
+	j.ends = append(j.ends, j.size)
+}
+
+// at notes where a subscription's client is that has had what was joined so far.
+func (j *joined) at(s *subscription, cursor uint64) {
+	j.places = append(j.places, place{j.size, s, cursor})
+}
+
+// settle notes where the subscriptions' clients are that had so many bytes.
+func (j *joined) settle(had int) {
+	for _, p := range j.places {
+		if p.end <= had {
+			p.subscription.cursor.Store(p.cursor)
+		}
+	}
+}
+
+// end is where the frame ends that so many bytes reach into.
+func (j *joined) end(bytes int) int {
+	if bytes == 0 {
+		return 0
+	}
+	i, _ := slices.BinarySearch(j.ends, bytes)
+	return j.ends[i]
+}
+
+// first are so many bytes of what b has.
+func first(b net.Buffers, bytes int) net.Buffers {
+	for i, piece := range b {
+		if len(piece) >= bytes {
+			b[i] = piece[:bytes]
+			return b[:i+1]
+		}
+		bytes -= len(piece)
+	}
+	return b
 }
 
 func (j *joined) add(p []byte) {
@@ -85,6 +137,7 @@ func (j *joined) payload(p []byte) {
 // ping is WebSocket's own, and the frame of those who do not know it.
 func (j *joined) ping() {
 	j.text = append(j.text, finalPing, 0)
+	j.ended(2)
 	j.payload([]byte(`{"type":"ping"}`))
 }
 

@@ -67,7 +67,7 @@ func newMetrics(registerer prometheus.Registerer, g *Gateway) *metrics {
 		writes:    counter("cairn_gateway_writes_total", "Writes in which those left, several in one."),
 		resets: counters("cairn_gateway_resets_total", "Subscriptions that could not go on from where they were, and why.", "reason",
 			string(fanout.BeyondHead), string(fanout.OtherHash), string(fanout.Pruned), string(fanout.TooOld), string(fanout.NoAccess)),
-		calls:     counters("cairn_gateway_device_calls_total", "Calls of devices, by what became of them.", "outcome", callOffered, callAnswered, callReturned, callUnknown),
+		calls: counters("cairn_gateway_device_calls_total", "Calls of devices, by what became of them.", "outcome", callOffered, callAnswered, callReturned, callUnknown),
 		answered: factory.NewHistogram(prometheus.HistogramOpts{
 			Name: "cairn_gateway_device_call_seconds", Help: "From the offer of a call to the device's answer.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
@@ -113,7 +113,7 @@ func (m *metrics) frame(kind string) {
 
 // wrote notes frames that a socket took.
 func (m *metrics) wrote(j *joined) {
-	m.sent.Add(float64(j.frames))
+	m.sent.Add(float64(len(j.ends)))
 	m.sentBytes.Add(float64(j.bytes))
 	m.writes.Inc()
 }

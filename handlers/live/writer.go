@@ -19,7 +19,7 @@ const (
 	cursorAfter = 1024
 )
 
-// work begins to write.
+// work begins to write, where nobody does.
 func (s *session) work(start bool) {
 	if start {
 		s.gate.Go(s.write)
@@ -45,10 +45,13 @@ func (s *session) write() {
 		for _, frame := range d.frames {
 			j.payload(frame)
 		}
-		for sub := d.first; sub != nil && j.bytes < writeAtOnce; sub = s.outbox.pop() {
-			s.pull(j, sub)
+		for sub := d.first; sub != nil; sub = s.outbox.pop() {
+			s.pull(j, sub) // who is taken from the line is pulled: nobody wakes it again
+			if j.bytes >= writeAtOnce {
+				break
+			}
 		}
-		if j.frames == 0 {
+		if j.size == 0 {
 			continue
 		}
 		if s.conn.write(j, s.slow) != nil {
@@ -68,7 +71,6 @@ func (s *session) pull(j *joined, sub *subscription) {
 		s.outbox.ready(sub) // this is the writer
 	}
 	s.pulled(j, sub, p)
-	sub.cursor.Store(p.Cursor)
 	for i := range p.Live {
 		j.payload(liveFrame(sub, &p.Live[i]))
 	}
@@ -88,19 +90,22 @@ func (s *session) pulled(j *joined, sub *subscription, p fanout.Pulled) {
 	}
 	if sub.batch {
 		j.events(sub.member, p.Cursor, sub.form, p.Events)
-		sub.told, sub.toldAt = p.Cursor, time.Time{}
+		j.at(sub, p.Cursor)
+		sub.told = p.Cursor
 		return
 	}
 	for _, e := range p.Events {
 		j.event(sub.member, bytesOf(e, sub.form))
+		sub.told = sub.place(e)
+		j.at(sub, sub.told)
 	}
-	sub.told = sub.place(p.Events[len(p.Events)-1])
 	s.moved(j, sub, p)
 }
 
 // moved tells a cursor that moved over events which the filter left out: not each step, and not never.
 func (s *session) moved(j *joined, sub *subscription, p fanout.Pulled) {
 	if p.Cursor <= sub.told || p.More {
+		sub.telling = false
 		return
 	}
 	now := time.Now()
@@ -113,6 +118,7 @@ func (s *session) moved(j *joined, sub *subscription, p fanout.Pulled) {
 	}
 	sub.told, sub.toldAt, sub.telling = p.Cursor, now, false
 	j.events(sub.member, p.Cursor, sub.form, nil)
+	j.at(sub, p.Cursor)
 }
 
 func liveFrame(sub *subscription, f *fanout.Frame) []byte {
