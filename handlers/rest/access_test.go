@@ -55,6 +55,7 @@ func accesses() []access {
 		public("GET", "/docs/rapidoc.js", "", 200),
 		public("GET", "/openapi.yaml", "", 200),
 		public("GET", "/openapi.json", "", 200),
+		public("GET", "/asyncapi.yaml", "", 200),
 
 		own("GET", "/api/v1/me", "", 200),
 		own("POST", "/api/v1/ws/tickets", "", 201),
@@ -81,8 +82,17 @@ func accesses() []access {
 		private("GET", "/api/v1/threads/{thread}/runs", "", 200),
 		private("POST", "/api/v1/chat", `{"message":"hello","session_id":"{thread}"}`, 200),
 		private("GET", "/api/v1/runs/{run}", "", 200),
+		private("GET", "/api/v1/runs/{run}/events", "", 200),
 		private("POST", "/api/v1/runs/{run}/cancel", "", 409),
+		private("GET", "/api/v1/streams/thread-{thread}/events", "", 200),
 		private("GET", "/api/v1/devices/{device}", "", 200),
+		private("GET", "/api/v1/devices/{device}/data-requests", "", 200),
+		private("POST", "/api/v1/devices/{device}/data-requests", `{"action":"select","table":"tasks"}`, 200),
+		private("GET", "/api/v1/devices/{device}/data-requests/{question}", "", 200),
+		private("GET", "/api/v1/devices/{device}/mutations", "", 200),
+		private("POST", "/api/v1/devices/{device}/mutations", `{"action":"insert","table":"tasks","data":{"title":"Plans"}}`, 202),
+		private("GET", "/api/v1/devices/{device}/mutations/{write}", "", 200),
+		private("POST", "/api/v1/devices/{device}/mutations/{write}/cancel", "", 409),
 	}
 }
 
@@ -94,7 +104,11 @@ func TestWhoMaySeeWhat(t *testing.T) {
 	r.eventually("a known device", func() bool { return len(ann.get("/api/v1/devices").list("data")) == 1 })
 	thread := r.thread(ann, "Plans").text("id")
 	chat := ann.post("/api/v1/chat", `{"message":"How many todo tasks do I have?","session_id":"`+thread+`"}`).want(http.StatusOK)
-	ids := strings.NewReplacer("{thread}", thread, "{run}", chat.text("run_id"), "{device}", "laptop", "{scope}", ann.scope)
+	question := ann.post("/api/v1/devices/laptop/data-requests", `{"action":"select","table":"tasks"}`).want(http.StatusOK)
+	write := ann.post("/api/v1/devices/laptop/mutations", `{"action":"insert","table":"tasks","data":{"title":"Plans"}}`).want(http.StatusAccepted)
+	r.eventually("the write is done", func() bool { return ann.get(write.header.Get("Location")).text("status") == "completed" })
+	ids := strings.NewReplacer("{thread}", thread, "{run}", chat.text("run_id"), "{device}", "laptop", "{scope}", ann.scope,
+		"{question}", question.text("id"), "{write}", write.text("id"))
 
 	seen := map[string]bool{}
 	for _, one := range accesses() {

@@ -14,6 +14,7 @@ import (
 	"github.com/cairnhq/cairn/projections/devices"
 	"github.com/cairnhq/cairn/projections/events"
 	"github.com/cairnhq/cairn/projections/openeffects"
+	"github.com/cairnhq/cairn/projections/requests"
 	"github.com/cairnhq/cairn/projections/runs"
 	"github.com/cairnhq/cairn/projections/threads"
 	"github.com/cairnhq/cairn/streams"
@@ -28,12 +29,13 @@ func reads(u *user, thread, run string) map[string][]string {
 		paths  []string
 	}{
 		{[]string{events.Name}, []string{"/api/v1/me", "/api/v1/events", of + "/timeline", of + "/head", of + "/last", of + "/last-message", of + "?at=1",
-			"/api/v1/scopes/" + u.scope, "/api/v1/scopes/" + u.scope + "?at=1"}},
+			"/api/v1/scopes/" + u.scope, "/api/v1/scopes/" + u.scope + "?at=1", "/api/v1/streams/thread-" + thread + "/events"}},
 		{[]string{threads.Name, events.Name}, []string{"/api/v1/threads", of}},
 		{[]string{threads.Name, runs.Name}, []string{of + "/runs"}},
 		{[]string{runs.Name, events.Name}, []string{"/api/v1/runs/" + run}},
-		{[]string{runs.Name}, []string{"/api/v1/runs?agent=task_agent", "/api/v1/requests/x"}},
+		{[]string{runs.Name}, []string{"/api/v1/runs?agent=task_agent", "/api/v1/requests/x", "/api/v1/runs/" + run + "/events"}},
 		{[]string{devices.Name, events.Name}, []string{"/api/v1/devices", "/api/v1/devices/laptop"}},
+		{[]string{requests.Name, devices.Name}, []string{"/api/v1/devices/laptop/data-requests", "/api/v1/devices/laptop/mutations"}},
 		{[]string{openeffects.Name}, []string{"/api/v1/effects"}},
 	} {
 		for _, path := range one.paths {
@@ -163,6 +165,10 @@ func TestEachReadWaitsForWhatItLooksAt(t *testing.T) {
 	r.eventually("a known device", func() bool { return len(ann.get("/api/v1/devices").list("data")) == 1 })
 	chat := ann.post("/api/v1/chat", `{"message":"hello"}`).want(http.StatusOK)
 	all := reads(ann, chat.text("session_id"), chat.text("run_id"))
+	question := ann.post("/api/v1/devices/laptop/data-requests", `{"action":"select","table":"tasks"}`).want(http.StatusOK)
+	write := ann.post("/api/v1/devices/laptop/mutations", `{"action":"delete","table":"tasks","data":{"id":"x"}}`).want(http.StatusAccepted)
+	all[question.header.Get("Location")] = []string{requests.Name, events.Name}
+	all[write.header.Get("Location")] = []string{requests.Name, events.Name}
 
 	tried := map[string]bool{}
 	for path := range all {
@@ -174,7 +180,7 @@ func TestEachReadWaitsForWhatItLooksAt(t *testing.T) {
 			t.Errorf("nobody says what GET %s looks at: give it a line above", path)
 		}
 	}
-	for _, model := range []string{events.Name, threads.Name, runs.Name, devices.Name, openeffects.Name} {
+	for _, model := range []string{events.Name, threads.Name, runs.Name, devices.Name, requests.Name, openeffects.Name} {
 		paths := slices.Sorted(maps.Keys(all))
 		probe := paths[slices.IndexFunc(paths, func(path string) bool { return slices.Contains(all[path], model) })]
 		written := ann.pause(model, probe)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/cairnhq/cairn/handlers/live"
 	"github.com/cairnhq/cairn/handlers/rest/contract"
 )
 
@@ -82,6 +83,7 @@ func (a asset) VisitGetIndexResponse(w http.ResponseWriter) error         { retu
 func (a asset) VisitGetReferenceResponse(w http.ResponseWriter) error     { return a.write(w) }
 func (a asset) VisitGetReferenceFileResponse(w http.ResponseWriter) error { return a.write(w) }
 func (a asset) VisitGetOpenAPIYAMLResponse(w http.ResponseWriter) error   { return a.write(w) }
+func (a asset) VisitGetAsyncAPIResponse(w http.ResponseWriter) error      { return a.write(w) }
 func (a asset) VisitGetOpenAPIJSONResponse(w http.ResponseWriter) error   { return a.write(w) }
 
 const html = "text/html; charset=utf-8"
@@ -110,6 +112,11 @@ func (s *server) GetReferenceFile(ctx context.Context, r contract.GetReferenceFi
 // GetOpenAPIYAML answers the document as it is written.
 func (s *server) GetOpenAPIYAML(ctx context.Context, _ contract.GetOpenAPIYAMLRequestObject) (contract.GetOpenAPIYAMLResponseObject, error) {
 	return asset{call: callOf(ctx), kind: "application/yaml", body: openapi}, nil
+}
+
+// GetAsyncAPI answers the document of the socket.
+func (s *server) GetAsyncAPI(ctx context.Context, _ contract.GetAsyncAPIRequestObject) (contract.GetAsyncAPIResponseObject, error) {
+	return asset{call: callOf(ctx), kind: "application/yaml", body: live.AsyncAPI()}, nil
 }
 
 // GetOpenAPIJSON answers the document as JSON.

@@ -22,6 +22,11 @@ type Limits struct {
 	Keys          int           // users and addresses remembered; 0: 10,000
 	ChatWait      time.Duration // how long POST /chat waits for the answer as JSON; 0: 2 min
 	StreamingPing time.Duration // between comments on an event stream; 0: 15 s
+	// StreamingWrite is how long a listener may take for what is written to its stream; 0: 10 s.
+	StreamingWrite time.Duration
+	// StreamingRetry is within what time listeners come again that lost their stream, spread evenly; 0: 5 s.
+	StreamingRetry time.Duration
+	Streams        int // that a user may follow at once; 0: 100
 }
 
 func (l Limits) filled() Limits {
@@ -30,6 +35,8 @@ func (l Limits) filled() Limits {
 	l.Keys = cmp.Or(l.Keys, 10_000)
 	l.ChatWait = cmp.Or(l.ChatWait, 2*time.Minute)
 	l.StreamingPing = cmp.Or(l.StreamingPing, 15*time.Second)
+	l.StreamingWrite, l.StreamingRetry = cmp.Or(l.StreamingWrite, 10*time.Second), cmp.Or(l.StreamingRetry, 5*time.Second)
+	l.Streams = cmp.Or(l.Streams, 100)
 	return l
 }
 

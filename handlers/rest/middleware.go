@@ -129,10 +129,17 @@ func (s *server) limitSessions(next echo.HandlerFunc) echo.HandlerFunc {
 // keep callers for ever.
 const readPatience = 10 * time.Second
 
-// readWithin bounds a read, and says so where its time is up.
-func (s *server) readWithin(next echo.HandlerFunc) echo.HandlerFunc {
+// readWithin bounds a read, and says so where its time is up. A stream that goes on has no end.
+func (s *server) readWithin(o operation) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc { return readWithin(o, next) }
+}
+
+func readWithin(o operation, next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		caller := c.Request()
+		if o.followed(caller) {
+			return next(c)
+		}
 		ctx, cancel := context.WithTimeout(caller.Context(), readPatience)
 		defer cancel()
 		c.SetRequest(caller.WithContext(ctx))

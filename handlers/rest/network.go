@@ -65,7 +65,7 @@ func pages(origins []string) (echo.MiddlewareFunc, error) {
 		Skipper:      func(c echo.Context) bool { return !strings.HasPrefix(c.Request().URL.Path, "/api/") },
 		AllowOrigins: origins,
 		AllowMethods: []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodPut, http.MethodDelete},
-		AllowHeaders: []string{echo.HeaderAuthorization, echo.HeaderContentType, echo.HeaderXRequestID, HeaderIdempotencyKey, "If-Match", "If-None-Match", "traceparent"},
+		AllowHeaders: []string{echo.HeaderAuthorization, echo.HeaderContentType, echo.HeaderXRequestID, HeaderIdempotencyKey, "If-Match", "If-None-Match", "Last-Event-ID", "traceparent"},
 		ExposeHeaders: []string{HeaderPosition, "ETag", "Link", echo.HeaderLocation, echo.HeaderRetryAfter, "RateLimit", "RateLimit-Policy",
 			headerIdempotencyReplayed, echo.HeaderXRequestID, echo.HeaderWWWAuthenticate},
 		MaxAge: preflight,

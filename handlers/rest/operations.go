@@ -24,6 +24,9 @@ const smallBody = 64 << 10
 type operation struct {
 	method, path string
 	open         bool // without a token
+	tickets      bool // with a ticket, too
+	streams      bool // it may be followed as Server-Sent Events
+	pages        bool // it is a page where that is not asked for
 	counted      string
 	query        []*openapi3.Parameter
 	headers      []*openapi3.Parameter
@@ -40,6 +43,19 @@ func operations(document *openapi3.T) (map[string]operation, error) {
 			o.counted, _ = found.Extensions[counted].(string)
 			if limit, ok := found.Extensions[bodyLimit].(float64); ok {
 				o.limit = int64(limit)
+			}
+			if method == http.MethodGet {
+				ok := found.Responses.Status(http.StatusOK)
+				o.streams = ok != nil && ok.Value.Content[eventStream] != nil
+				o.pages = ok != nil && ok.Value.Content[echo.MIMEApplicationJSON] != nil
+			}
+			if found.Security != nil {
+				for _, by := range *found.Security {
+					if scheme := document.Components.SecuritySchemes[ticketParameter]; by[ticketParameter] != nil && scheme != nil {
+						o.tickets = true
+						o.query = append(o.query, &openapi3.Parameter{Name: ticketParameter, In: openapi3.ParameterInQuery, Schema: openapi3.NewStringSchema().NewRef()})
+					}
+				}
 			}
 			for _, p := range found.Parameters {
 				switch p.Value.In {
@@ -98,7 +114,10 @@ func (s *server) before(o operation) []echo.MiddlewareFunc {
 	if !strings.HasPrefix(o.path, "/api/") {
 		return chain
 	}
-	if !o.open {
+	switch {
+	case o.tickets:
+		chain = append(chain, s.ticketed)
+	case !o.open:
 		chain = append(chain, s.authenticate)
 	}
 	switch o.counted {
@@ -108,7 +127,10 @@ func (s *server) before(o operation) []echo.MiddlewareFunc {
 		chain = append(chain, s.limitCommands)
 	}
 	if !o.open && o.method == http.MethodGet {
-		chain = append(chain, s.readWithin, s.unerased)
+		chain = append(chain, s.readWithin(o), s.unerased)
+	}
+	if o.streams {
+		chain = append(chain, s.limitStreams(o))
 	}
 	return append(chain, o.sensible)
 }

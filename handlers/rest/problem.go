@@ -14,6 +14,7 @@ import (
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/handlers/accounts"
+	"github.com/cairnhq/cairn/handlers/fanout"
 	"github.com/cairnhq/cairn/projections"
 	"github.com/cairnhq/cairn/projections/events"
 	"github.com/cairnhq/cairn/streams"
@@ -81,7 +82,7 @@ func (s *server) problemOf(err error) *problem {
 		return &problem{Code: "reset", Detail: reset.Error(), Numbers: map[string]int64{"after": int64(reset.After), "oldest": int64(reset.Oldest), "head": int64(reset.Head)}}
 	case errors.Is(err, events.ErrPruned):
 		return fail("pruned", "events that this needs were deleted from the read model; the log has them")
-	case errors.Is(err, projections.ErrNotFound):
+	case errors.Is(err, projections.ErrNotFound), errors.Is(err, fanout.ErrNotFound):
 		return fail("not_found", "there is nothing with that name that belongs to you")
 	case errors.Is(err, accounts.ErrCredentials):
 		return fail("bad_credentials", "e-mail or password is wrong")

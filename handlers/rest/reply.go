@@ -32,14 +32,22 @@ func (r reply) write(w http.ResponseWriter) error {
 
 // The operations that answer so.
 
-func (r reply) VisitChatResponse(w http.ResponseWriter) error           { return r.write(w) }
-func (r reply) VisitGetLastEntryResponse(w http.ResponseWriter) error   { return r.write(w) }
-func (r reply) VisitGetRunResponse(w http.ResponseWriter) error         { return r.write(w) }
-func (r reply) VisitGetScopeResponse(w http.ResponseWriter) error       { return r.write(w) }
-func (r reply) VisitGetTimelineResponse(w http.ResponseWriter) error    { return r.write(w) }
-func (r reply) VisitListEventsResponse(w http.ResponseWriter) error     { return r.write(w) }
-func (r reply) VisitListRunsResponse(w http.ResponseWriter) error       { return r.write(w) }
-func (r reply) VisitListThreadRunsResponse(w http.ResponseWriter) error { return r.write(w) }
+func (r reply) VisitChatResponse(w http.ResponseWriter) error             { return r.write(w) }
+func (r reply) VisitRequestDataResponse(w http.ResponseWriter) error      { return r.write(w) }
+func (r reply) VisitGetDataRequestResponse(w http.ResponseWriter) error   { return r.write(w) }
+func (r reply) VisitListDataRequestsResponse(w http.ResponseWriter) error { return r.write(w) }
+func (r reply) VisitRequestMutationResponse(w http.ResponseWriter) error  { return r.write(w) }
+func (r reply) VisitGetMutationResponse(w http.ResponseWriter) error      { return r.write(w) }
+func (r reply) VisitListMutationsResponse(w http.ResponseWriter) error    { return r.write(w) }
+func (r reply) VisitCancelMutationResponse(w http.ResponseWriter) error   { return r.write(w) }
+func (r reply) VisitGetLastEntryResponse(w http.ResponseWriter) error     { return r.write(w) }
+func (r reply) VisitGetRunResponse(w http.ResponseWriter) error           { return r.write(w) }
+func (r reply) VisitGetScopeResponse(w http.ResponseWriter) error         { return r.write(w) }
+func (r reply) VisitGetTimelineResponse(w http.ResponseWriter) error      { return r.write(w) }
+func (r reply) VisitListEventsResponse(w http.ResponseWriter) error       { return r.write(w) }
+func (r reply) VisitListStreamEventsResponse(w http.ResponseWriter) error { return r.write(w) }
+func (r reply) VisitListRunsResponse(w http.ResponseWriter) error         { return r.write(w) }
+func (r reply) VisitListThreadRunsResponse(w http.ResponseWriter) error   { return r.write(w) }
 
 // page is a part of a list whose elements are views of this package.
 type page[T any] struct {

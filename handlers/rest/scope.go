@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/cairnhq/cairn/handlers/fanout"
 	"github.com/cairnhq/cairn/handlers/rest/contract"
+	"github.com/cairnhq/cairn/streams"
 	"github.com/cairnhq/cairn/streams/codec"
 )
 
@@ -29,7 +31,14 @@ type eventView struct {
 
 // ListEvents lists the events of the caller's scope after a position, content opened.
 func (s *server) ListEvents(ctx context.Context, r contract.ListEventsRequestObject) (contract.ListEventsResponseObject, error) {
-	if err := s.await(ctx, r.Params.MinPosition, modelEvents); err != nil {
+	p := r.Params
+	if accepts(callOf(ctx).request(), eventStream) {
+		return s.feed(ctx, fanout.Want{Filter: fanout.Filter{AgentID: or(p.AgentID, ""), Types: typesOf(p.Types)}}, cursors{p.After, p.LastEventID, p.AfterHash, p.Stored}), nil
+	}
+	if err := onlyOfStreams(map[string]bool{"after_hash": p.AfterHash != nil, "stored": or(p.Stored, false), "types": p.Types != nil, "agent_id": p.AgentID != nil}); err != nil {
+		return nil, err
+	}
+	if err := s.await(ctx, p.MinPosition, modelEvents); err != nil {
 		return nil, err
 	}
 	scope, after := callOf(ctx).scope(), or(r.Params.After, 0)
@@ -38,23 +47,32 @@ func (s *server) ListEvents(ctx context.Context, r contract.ListEventsRequestObj
 		return nil, err
 	}
 	if after > head.Position {
-		return nil, invalid(wrong{Pointer: "after", Detail: fmt.Sprintf("%d does not exist yet; the newest is %d", after, head.Position)})
+		return nil, beyond(after, head.Position)
 	}
-	answer := eventPage{Data: []eventView{}, After: after, Head: head.Position}
+	answer, err := s.pageOf(ctx, rows, after, head.Position)
+	if n := len(rows); n > 0 {
+		answer.After = rows[n-1].Position
+		answer.Head = max(answer.Head, answer.After)
+	}
+	return reply{http.StatusOK, answer}, err
+}
+
+// pageOf opens events.
+func (s *server) pageOf(ctx context.Context, rows []streams.Recorded, after, head uint64) (eventPage, error) {
+	answer := eventPage{Data: []eventView{}, After: after, Head: head}
 	for _, r := range rows {
 		v := eventView{ID: r.ID, Stream: string(r.Stream), Seq: r.Version, Position: r.Position, Type: r.Type, Schema: r.Schema, At: r.At,
 			Actor: r.Actor, Data: r.Data, Hash: hex.EncodeToString(r.Hash), SealDigest: hex.EncodeToString(r.SealDigest)}
 		event, err := s.Schema.Open(ctx, s.Keys, r)
 		if err != nil && !errors.Is(err, codec.ErrUnknownType) {
-			return nil, fmt.Errorf("rest: open event %s: %w", r.ID, err)
+			return answer, fmt.Errorf("rest: open event %s: %w", r.ID, err)
 		}
 		if err == nil {
 			v.Content = content(event)
 		}
-		answer.Data, answer.After = append(answer.Data, v), r.Position
-		answer.Head = max(answer.Head, r.Position)
+		answer.Data = append(answer.Data, v)
 	}
-	return reply{http.StatusOK, answer}, nil
+	return answer, nil
 }
 
 type eventPage struct {

@@ -20,6 +20,7 @@ import (
 	"github.com/cairnhq/cairn/projections/devices"
 	"github.com/cairnhq/cairn/projections/events"
 	"github.com/cairnhq/cairn/projections/openeffects"
+	"github.com/cairnhq/cairn/projections/requests"
 	"github.com/cairnhq/cairn/projections/runs"
 	"github.com/cairnhq/cairn/projections/threads"
 	"github.com/cairnhq/cairn/projections/work"
@@ -35,6 +36,7 @@ type Accounts interface {
 	Logout(ctx context.Context, refreshToken string) error
 	Verify(accessToken string) (accounts.Principal, error)
 	Ticket(ctx context.Context, p accounts.Principal) (accounts.Ticket, error)
+	Redeem(ctx context.Context, ticket string) (accounts.Principal, error)
 	Me(ctx context.Context, p accounts.Principal) (accounts.Account, error)
 	Erase(ctx context.Context, p accounts.Principal) error
 }
@@ -70,12 +72,14 @@ type Config struct {
 	Threads  *threads.Model
 	Runs     *runs.Model
 	Devices  *devices.Model
+	Requests *requests.Model
 	Effects  *openeffects.Model
 	Work     *work.Tables
 	Waiter   Waiter
 	Schema   *codec.Schema
 	Keys     streams.Keys
 	Gateway  Follower
+	Fanout   Subscriber
 	Embedder Embedder
 
 	TrustedProxies []string // addresses and prefixes whose X-Forwarded-For counts; empty: nobody's
@@ -89,6 +93,8 @@ type Config struct {
 	Limits    Limits                        // zero: the defaults
 	Now       func() time.Time              // nil: time.Now
 	Log       *slog.Logger                  // nil: nothing is logged
+	// Stopping is closed when the process begins to stop: streams tell their listeners to come again. Nil: it never does.
+	Stopping <-chan struct{}
 	// Metrics is where what is measured is registered, once in a process. Nil: nowhere.
 	Metrics prometheus.Registerer
 }
@@ -99,6 +105,7 @@ type server struct {
 	ready    *readiness
 	commands *limiter
 	sessions *limiter
+	streams  *openStreams
 }
 
 // New is the handler of every path below /api/v1 but the sockets, and of /healthz, /readyz and /problems.
@@ -115,7 +122,7 @@ func New(c Config) (http.Handler, error) {
 	if c.Readiness == nil {
 		c.Readiness = func(context.Context) []Check { return nil }
 	}
-	s := &server{Config: c, kinds: newTable(), ready: &readiness{look: c.Readiness, now: c.Now}}
+	s := &server{Config: c, kinds: newTable(), ready: &readiness{look: c.Readiness, now: c.Now}, streams: newOpenStreams(c.Limits.Streams, c.Metrics)}
 	var err1, err2, err3 error
 	s.commands, err1 = newLimiter("commands", c.Limits.Commands, c.Limits.CommandBurst, c.Limits.Keys, c.Now)
 	s.sessions, err2 = newLimiter("sessions", c.Limits.Sessions, c.Limits.SessionBurst, c.Limits.Keys, c.Now)
@@ -139,8 +146,8 @@ func New(c Config) (http.Handler, error) {
 func (c Config) validate() error {
 	missing := map[string]bool{
 		"Accounts": c.Accounts == nil, "Asker": c.Asker == nil, "Events": c.Events == nil, "Threads": c.Threads == nil, "Runs": c.Runs == nil,
-		"Devices": c.Devices == nil, "Effects": c.Effects == nil, "Work": c.Work == nil, "Waiter": c.Waiter == nil, "Schema": c.Schema == nil,
-		"Keys": c.Keys == nil, "Gateway": c.Gateway == nil, "Embedder": c.Embedder == nil,
+		"Devices": c.Devices == nil, "Requests": c.Requests == nil, "Effects": c.Effects == nil, "Work": c.Work == nil, "Waiter": c.Waiter == nil, "Schema": c.Schema == nil,
+		"Keys": c.Keys == nil, "Gateway": c.Gateway == nil, "Fanout": c.Fanout == nil, "Embedder": c.Embedder == nil,
 	}
 	var errs []error
 	for name, is := range missing {

@@ -5,26 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"mime"
 	"net/http"
-	"strings"
-	"time"
-
-	"github.com/labstack/echo/v4"
 
 	"github.com/cairnhq/cairn/domain/thread"
 	"github.com/cairnhq/cairn/handlers/live"
 )
-
-// accepts reports whether the caller asked for that media type by name.
-func accepts(r *http.Request, want string) bool {
-	for part := range strings.SplitSeq(r.Header.Get(echo.HeaderAccept), ",") {
-		if kind, _, err := mime.ParseMediaType(part); err == nil && kind == want {
-			return true
-		}
-	}
-	return false
-}
 
 // told is a run told as Server-Sent Events: the frames of a v3 socket, the event's name their type. They
 // have no ids: who loses the stream sends the request again under its key, and is told from the start.
@@ -36,49 +21,43 @@ type told struct {
 
 // VisitChatResponse tells it.
 func (t told) VisitChatResponse(w http.ResponseWriter) error {
-	header := w.Header()
-	header.Set(echo.HeaderContentType, "text/event-stream")
-	header.Set("X-Accel-Buffering", "no")
-	w.WriteHeader(http.StatusOK)
-	out := http.NewResponseController(w)
-	if err := out.Flush(); err != nil {
-		return err
+	l, err := t.s.listen(t.ctx, w, nil)
+	if err != nil {
+		l.end(l.why(err))
+		return nil // nobody is listening any more
 	}
 	ctx, cancel := context.WithCancel(t.ctx)
 	defer cancel()
 	outputs := t.s.Gateway.Follow(ctx, callOf(ctx).scope(), t.p.SessionID, t.p.RunID, t.p.from)
-	ping := time.NewTicker(t.s.Limits.StreamingPing)
-	defer ping.Stop()
 	for {
 		var piece []byte
 		select {
 		case o, ok := <-outputs:
 			if !ok {
+				l.end(endWhole)
 				return nil
 			}
-			var err error
-			if piece, err = t.p.event(o); err != nil {
+			if piece, err = storyEvent(o, "request_id", t.p.RequestID, t.p.SessionID, t.p.RunID); err != nil {
+				l.end(endGone)
 				return err
 			}
-		case <-ping.C:
-			piece = []byte(": ping\n\n")
+		case <-l.ping.C:
+			piece = []byte(heartbeat)
 		}
-		if _, err := w.Write(piece); err != nil {
-			return nil // nobody is listening any more
-		}
-		if err := out.Flush(); err != nil {
+		if err := l.send(piece); err != nil {
+			l.end(l.why(err))
 			return nil
 		}
 	}
 }
 
-// event is an output as an event of the stream.
-func (p posted) event(o live.Output) ([]byte, error) {
-	frame := map[string]any{"request_id": p.RequestID}
+// storyEvent is an output as an event of the stream, with what the story is called by.
+func storyEvent(o live.Output, called, by, session, run string) ([]byte, error) {
+	frame := map[string]any{called: by}
 	name := ""
 	switch o.Kind {
 	case live.OutputStart:
-		name, frame["session_id"], frame["run_id"] = "stream_start", p.SessionID, p.RunID
+		name, frame["session_id"], frame["run_id"] = "stream_start", session, run
 	case live.OutputDomain:
 		name, frame["domain"] = "floating_domain", o.Text
 	case live.OutputText:

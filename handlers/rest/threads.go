@@ -12,6 +12,7 @@ import (
 	"github.com/cairnhq/cairn/projections/devices"
 	"github.com/cairnhq/cairn/projections/events"
 	"github.com/cairnhq/cairn/projections/openeffects"
+	"github.com/cairnhq/cairn/projections/requests"
 	"github.com/cairnhq/cairn/projections/runs"
 	"github.com/cairnhq/cairn/projections/threads"
 	"github.com/cairnhq/cairn/streams"
@@ -19,11 +20,12 @@ import (
 
 // The read models that reads wait for.
 const (
-	modelEvents  = events.Name
-	modelThreads = threads.Name
-	modelRuns    = runs.Name
-	modelDevices = devices.Name
-	modelEffects = openeffects.Name
+	modelEvents   = events.Name
+	modelThreads  = threads.Name
+	modelRuns     = runs.Name
+	modelDevices  = devices.Name
+	modelEffects  = openeffects.Name
+	modelRequests = requests.Name
 )
 
 // defaultLimit is how long a page of a list is where the caller does not say.

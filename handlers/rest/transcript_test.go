@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/cairnhq/cairn/handlers/rest"
 )
 
 // What the page says a server answers is what it answers: its commands are run, one after the other, by one
@@ -19,7 +21,7 @@ import (
 // an indented line goes on with the one before.
 func TestTheTranscriptsOfThePageAreTrue(t *testing.T) {
 	t.Parallel()
-	r := newRing(t)
+	r := newRing(t, func(c *rest.Config) { c.Limits.StreamingPing = time.Second }) // by which curl hears that its reader is gone
 	page, err := os.ReadFile("../../docs/rest.md")
 	check(t, err)
 	sh := newShell(t)

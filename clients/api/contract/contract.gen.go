@@ -179,6 +179,51 @@ type DevicePage struct {
 	NextCursor *string  `json:"nextCursor"`
 }
 
+// DeviceRequest defines model for DeviceRequest.
+type DeviceRequest struct {
+	Action string `json:"action"`
+
+	// Answer The device's: rows, row, deleted, ok or error. Not in lists.
+	Answer *map[string]interface{} `json:"answer,omitempty"`
+
+	// Bytes The size of an answer that was too large.
+	Bytes    *int64     `json:"bytes,omitempty"`
+	DeviceID string     `json:"device_id"`
+	EndedAt  *time.Time `json:"ended_at,omitempty"`
+	ID       string     `json:"id"`
+	Kind     string     `json:"kind"`
+
+	// LateAnswer What the device answered after the outcome; it changed nothing of it.
+	LateAnswer *map[string]interface{} `json:"late_answer,omitempty"`
+
+	// Mutations What was changed. Not in lists.
+	Mutations *[]Mutation `json:"mutations,omitempty"`
+	OfferedAt *time.Time  `json:"offered_at,omitempty"`
+
+	// Reason Why it failed: `device_error` (the device says so in `answer`), `bad_result`, `result_too_large`, `deadline` (sent, and not answered in 30 s), `device_offline`, `outcome_unknown`, `cancelled`.
+	Reason *string `json:"reason,omitempty"`
+
+	// Request What was asked: filters, data, limit, vector. Not in lists.
+	Request     *map[string]interface{} `json:"request,omitempty"`
+	RequestedAt time.Time               `json:"requested_at"`
+
+	// Status `offered`: the device has it.
+	Status string  `json:"status"`
+	Table  *string `json:"table,omitempty"`
+
+	// Text The failure in words.
+	Text *string `json:"text,omitempty"`
+
+	// WaitUntil Until then an absent device is waited for.
+	WaitUntil time.Time `json:"wait_until"`
+}
+
+// DeviceRequestPage defines model for DeviceRequestPage.
+type DeviceRequestPage struct {
+	Data       []DeviceRequest `json:"data"`
+	NextCursor *string         `json:"nextCursor"`
+}
+
 // Effect defines model for Effect.
 type Effect struct {
 	DeviceID   *string `json:"device_id,omitempty"`
@@ -309,6 +354,41 @@ type Mutation struct {
 	Action string `json:"action"`
 	ID     string `json:"id"`
 	Table  string `json:"table"`
+}
+
+// NewDataRequest defines model for NewDataRequest.
+type NewDataRequest struct {
+	Action string `json:"action"`
+
+	// Data Of a get: which row.
+	Data *struct {
+		ID string `json:"id"`
+	} `json:"data,omitempty"`
+
+	// Filters Of a select: projectId, status, search, orderBy, clientId, includeArchived, taskId, dueDateFrom, dueDateTo.
+	Filters *map[string]interface{} `json:"filters,omitempty"`
+
+	// Limit Of a select: how many rows at most.
+	Limit *int   `json:"limit,omitempty"`
+	Table string `json:"table"`
+
+	// WaitSeconds How long an absent device is waited for.
+	WaitSeconds *int `json:"wait_seconds,omitempty"`
+}
+
+// NewMutation defines model for NewMutation.
+type NewMutation struct {
+	Action string                 `json:"action"`
+	Data   map[string]interface{} `json:"data"`
+
+	// Table All but a vector_upsert need one.
+	Table *string `json:"table,omitempty"`
+
+	// Vector Of a vector_upsert.
+	Vector *[]float32 `json:"vector,omitempty"`
+
+	// WaitSeconds How long an absent device is waited for.
+	WaitSeconds *int `json:"wait_seconds,omitempty"`
 }
 
 // NewThread defines model for NewThread.
@@ -732,8 +812,14 @@ type Window struct {
 	PrunedBefore *uint64 `json:"pruned_before,omitempty"`
 }
 
+// AfterHash defines model for AfterHash.
+type AfterHash = string
+
 // Cursor defines model for Cursor.
 type Cursor = string
+
+// DeviceID defines model for DeviceID.
+type DeviceID = string
 
 // IdempotencyKey defines model for IdempotencyKey.
 type IdempotencyKey = string
@@ -744,6 +830,9 @@ type IfMatch = string
 // IfNoneMatch defines model for IfNoneMatch.
 type IfNoneMatch = string
 
+// LastEventID defines model for LastEventID.
+type LastEventID = uint64
+
 // Limit defines model for Limit.
 type Limit = int
 
@@ -752,6 +841,9 @@ type MinPosition = string
 
 // RunID defines model for RunID.
 type RunID = string
+
+// Stored defines model for Stored.
+type Stored = bool
 
 // ThreadID defines model for ThreadID.
 type ThreadID = string
@@ -777,6 +869,60 @@ type GetDeviceParams struct {
 	MinPosition *MinPosition `form:"min_position,omitempty" json:"min_position,omitempty"`
 }
 
+// ListDataRequestsParams defines parameters for ListDataRequests.
+type ListDataRequestsParams struct {
+	// Limit How many at most.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `nextCursor` of the page before.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// MinPosition A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there.
+	MinPosition *MinPosition `form:"min_position,omitempty" json:"min_position,omitempty"`
+}
+
+// RequestDataParams defines parameters for RequestData.
+type RequestDataParams struct {
+	// IdempotencyKey Names the command: the same key, method, path and body is done once and answered the same, for ever. Another request under it is refused. Keys and the socket's `request_id`s are one namespace.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// GetDataRequestParams defines parameters for GetDataRequest.
+type GetDataRequestParams struct {
+	// MinPosition A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there.
+	MinPosition *MinPosition `form:"min_position,omitempty" json:"min_position,omitempty"`
+}
+
+// ListMutationsParams defines parameters for ListMutations.
+type ListMutationsParams struct {
+	// Limit How many at most.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `nextCursor` of the page before.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// MinPosition A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there.
+	MinPosition *MinPosition `form:"min_position,omitempty" json:"min_position,omitempty"`
+}
+
+// RequestMutationParams defines parameters for RequestMutation.
+type RequestMutationParams struct {
+	// IdempotencyKey Names the command: the same key, method, path and body is done once and answered the same, for ever. Another request under it is refused. Keys and the socket's `request_id`s are one namespace.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// GetMutationParams defines parameters for GetMutation.
+type GetMutationParams struct {
+	// MinPosition A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there.
+	MinPosition *MinPosition `form:"min_position,omitempty" json:"min_position,omitempty"`
+}
+
+// CancelMutationParams defines parameters for CancelMutation.
+type CancelMutationParams struct {
+	// IdempotencyKey Names the command: the same key, method, path and body is done once and answered the same, for ever. Another request under it is refused. Keys and the socket's `request_id`s are one namespace.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // ListEffectsParams defines parameters for ListEffects.
 type ListEffectsParams struct {
 	// MinPosition A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there.
@@ -785,7 +931,7 @@ type ListEffectsParams struct {
 
 // ListEventsParams defines parameters for ListEvents.
 type ListEventsParams struct {
-	// After The last position that one has; 0 is the beginning.
+	// After The last position that one has; 0 is the beginning. Absent: the beginning as JSON, and as a stream from now on.
 	After *uint64 `form:"after,omitempty" json:"after,omitempty"`
 
 	// Limit How many at most.
@@ -793,6 +939,21 @@ type ListEventsParams struct {
 
 	// MinPosition A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there.
 	MinPosition *MinPosition `form:"min_position,omitempty" json:"min_position,omitempty"`
+
+	// Types Only of a stream: events of these types, such as `thread.titled,thread.run_started`.
+	Types *string `form:"types,omitempty" json:"types,omitempty"`
+
+	// AgentID Only of a stream: events of the runs that this agent answers.
+	AgentID *string `form:"agent_id,omitempty" json:"agent_id,omitempty"`
+
+	// AfterHash Only of a stream: the hash of the event at `after`. Where another one is there, the stream begins with `event: reset`.
+	AfterHash *AfterHash `form:"after_hash,omitempty" json:"after_hash,omitempty"`
+
+	// Stored Only of a stream: each event has `stored`, what was stored byte for byte, to verify hash and digest by.
+	Stored *Stored `form:"stored,omitempty" json:"stored,omitempty"`
+
+	// LastEventID Only of a stream: the last `id` that came. It counts instead of `after`.
+	LastEventID *LastEventID `json:"Last-Event-ID,omitempty"`
 }
 
 // GetMeParams defines parameters for GetMe.
@@ -840,6 +1001,15 @@ type CancelRunParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// FollowRunParams defines parameters for FollowRun.
+type FollowRunParams struct {
+	// MinPosition A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there.
+	MinPosition *MinPosition `form:"min_position,omitempty" json:"min_position,omitempty"`
+
+	// LastEventID The last `id` that came.
+	LastEventID *string `json:"Last-Event-ID,omitempty"`
+}
+
 // GetScopeParams defines parameters for GetScope.
 type GetScopeParams struct {
 	// At The position of the last event that counts; absent: the newest.
@@ -847,6 +1017,27 @@ type GetScopeParams struct {
 
 	// MinPosition A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there.
 	MinPosition *MinPosition `form:"min_position,omitempty" json:"min_position,omitempty"`
+}
+
+// ListStreamEventsParams defines parameters for ListStreamEvents.
+type ListStreamEventsParams struct {
+	// After The last `seq` that one has; 0 is the beginning. Absent: the beginning as JSON, and as a stream from now on.
+	After *uint64 `form:"after,omitempty" json:"after,omitempty"`
+
+	// Limit How many at most.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// MinPosition A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there.
+	MinPosition *MinPosition `form:"min_position,omitempty" json:"min_position,omitempty"`
+
+	// AfterHash Only of a stream: the hash of the event at `after`. Where another one is there, the stream begins with `event: reset`.
+	AfterHash *AfterHash `form:"after_hash,omitempty" json:"after_hash,omitempty"`
+
+	// Stored Only of a stream: each event has `stored`, what was stored byte for byte, to verify hash and digest by.
+	Stored *Stored `form:"stored,omitempty" json:"stored,omitempty"`
+
+	// LastEventID Only of a stream: the last `id` that came. It counts instead of `after`.
+	LastEventID *LastEventID `json:"Last-Event-ID,omitempty"`
 }
 
 // ListThreadsParams defines parameters for ListThreads.
@@ -959,6 +1150,12 @@ type RegisterJSONRequestBody = Registration
 
 // ChatJSONRequestBody defines body for Chat for application/json ContentType.
 type ChatJSONRequestBody = ChatMessage
+
+// RequestDataJSONRequestBody defines body for RequestData for application/json ContentType.
+type RequestDataJSONRequestBody = NewDataRequest
+
+// RequestMutationJSONRequestBody defines body for RequestMutation for application/json ContentType.
+type RequestMutationJSONRequestBody = NewMutation
 
 // LogOutJSONRequestBody defines body for LogOut for application/json ContentType.
 type LogOutJSONRequestBody = RefreshToken
@@ -1291,6 +1488,71 @@ type ClientInterface interface {
 	// Corresponds with GET /api/v1/devices/{device} (the `GetDevice` operationId).
 	GetDevice(ctx context.Context, device string, params *GetDeviceParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListDataRequests What a device was asked for, the newest first
+	//
+	// Without content.
+	//
+	// Corresponds with GET /api/v1/devices/{device}/data-requests (the `ListDataRequests` operationId).
+	ListDataRequests(ctx context.Context, device DeviceID, params *ListDataRequestsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RequestDataWithBody Asks a device for rows
+	//
+	// The device's own database is read, outside any run: nothing is changed. An absent device is waited for `wait_seconds`, and it has 30 s from the moment it is sent the question. The answer comes when there is one, or after 2 minutes with 202: look at its `Location`. `status` says whether rows came (`completed`) or why not (`failed`, `reason`). A result has 1 MiB at most: ask for less, with a filter or a limit.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/devices/{device}/data-requests (the `RequestData` operationId).
+	RequestDataWithBody(ctx context.Context, device DeviceID, params *RequestDataParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RequestData Asks a device for rows
+	//
+	// The device's own database is read, outside any run: nothing is changed. An absent device is waited for `wait_seconds`, and it has 30 s from the moment it is sent the question. The answer comes when there is one, or after 2 minutes with 202: look at its `Location`. `status` says whether rows came (`completed`) or why not (`failed`, `reason`). A result has 1 MiB at most: ask for less, with a filter or a limit.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/devices/{device}/data-requests (the `RequestData` operationId).
+	RequestData(ctx context.Context, device DeviceID, params *RequestDataParams, body RequestDataJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetDataRequest What a device was asked for, and its answer
+	//
+	// Corresponds with GET /api/v1/devices/{device}/data-requests/{data_request} (the `GetDataRequest` operationId).
+	GetDataRequest(ctx context.Context, device DeviceID, dataRequest string, params *GetDataRequestParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListMutations The writes that a device was asked to do, the newest first
+	//
+	// Without content.
+	//
+	// Corresponds with GET /api/v1/devices/{device}/mutations (the `ListMutations` operationId).
+	ListMutations(ctx context.Context, device DeviceID, params *ListMutationsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RequestMutationWithBody Asks a device to write
+	//
+	// A write on the device's own database, outside any run, approved by who sends this. It is done once: a client with a journal may be sent it again, to another an insert is sent once, and `outcome_unknown` says that nobody knows. An absent device is waited for `wait_seconds`. `action` is as in the socket's `tool_call`: an insert has `data` without `id`, an update `data.id` and `data.updates`, a delete `data.id`, a vector_upsert `data` with `id` and `content`, and `vector`.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/devices/{device}/mutations (the `RequestMutation` operationId).
+	RequestMutationWithBody(ctx context.Context, device DeviceID, params *RequestMutationParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RequestMutation Asks a device to write
+	//
+	// A write on the device's own database, outside any run, approved by who sends this. It is done once: a client with a journal may be sent it again, to another an insert is sent once, and `outcome_unknown` says that nobody knows. An absent device is waited for `wait_seconds`. `action` is as in the socket's `tool_call`: an insert has `data` without `id`, an update `data.id` and `data.updates`, a delete `data.id`, a vector_upsert `data` with `id` and `content`, and `vector`.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/devices/{device}/mutations (the `RequestMutation` operationId).
+	RequestMutation(ctx context.Context, device DeviceID, params *RequestMutationParams, body RequestMutationJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetMutation A write, and what became of it
+	//
+	// Corresponds with GET /api/v1/devices/{device}/mutations/{mutation} (the `GetMutation` operationId).
+	GetMutation(ctx context.Context, device DeviceID, mutation string, params *GetMutationParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CancelMutation Takes a write back that was not sent yet
+	//
+	// Corresponds with POST /api/v1/devices/{device}/mutations/{mutation}/cancel (the `CancelMutation` operationId).
+	CancelMutation(ctx context.Context, device DeviceID, mutation string, params *CancelMutationParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListEffects What is asked for and has no outcome yet
 	//
 	// At most 200.
@@ -1299,6 +1561,8 @@ type ClientInterface interface {
 	ListEffects(ctx context.Context, params *ListEffectsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListEvents The account's events after a position, opened
+	//
+	// As JSON a page of what is there. With `Accept: text/event-stream` it goes on: every event from `after` on, as it is committed, each once and in order, `id:` its position. Lost streams go on from `Last-Event-ID`; the contract is in docs/rest.md.
 	//
 	// Corresponds with GET /api/v1/events (the `ListEvents` operationId).
 	ListEvents(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1340,6 +1604,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /api/v1/runs/{run}/cancel (the `CancelRun` operationId).
 	CancelRun(ctx context.Context, run RunID, params *CancelRunParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// FollowRun A run's answer as it comes
+	//
+	// Server-Sent Events, the frames of the socket: `stream_start`, `stream_text`, `stream_block`, `stream_end`, with `run_id` where a socket has `request_id`. The run is told from the start; a lost stream goes on from `Last-Event-ID`, first with a `stream_block` of type `retry` that takes back what was not committed. After the end it is answered with 204, which ends a browser's EventSource.
+	//
+	// Corresponds with GET /api/v1/runs/{run}/events (the `FollowRun` operationId).
+	FollowRun(ctx context.Context, run RunID, params *FollowRunParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetScope The whole account as it was at a position
 	//
@@ -1411,6 +1682,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /api/v1/storage/vectors/embed (the `Embed` operationId).
 	Embed(ctx context.Context, body EmbedJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListStreamEvents The events of one thing, opened
+	//
+	// The history of a thread, a document, a device, by its stream's id. As JSON a page of what is there. With `Accept: text/event-stream` it goes on: every event from `after` on, as it is committed, each once and in order, `id:` its `seq`; and as `event: live` what is streaming now. Lost streams go on from `Last-Event-ID`.
+	//
+	// Corresponds with GET /api/v1/streams/{stream}/events (the `ListStreamEvents` operationId).
+	ListStreamEvents(ctx context.Context, stream string, params *ListStreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListThreads Threads, the latest active first
 	//
@@ -1485,6 +1763,11 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /api/v1/ws/tickets (the `CreateTicket` operationId).
 	CreateTicket(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetAsyncAPI The document of the socket
+	//
+	// Corresponds with GET /asyncapi.yaml (the `GetAsyncAPI` operationId).
+	GetAsyncAPI(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetReference This document, as a page
 	//
@@ -1641,6 +1924,161 @@ func (c *Client) GetDevice(ctx context.Context, device string, params *GetDevice
 	return c.Client.Do(req)
 }
 
+// ListDataRequests What a device was asked for, the newest first
+//
+// Without content.
+//
+// Corresponds with GET /api/v1/devices/{device}/data-requests (the `ListDataRequests` operationId).
+func (c *Client) ListDataRequests(ctx context.Context, device DeviceID, params *ListDataRequestsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListDataRequestsRequest(c.Server, device, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RequestDataWithBody Asks a device for rows
+//
+// The device's own database is read, outside any run: nothing is changed. An absent device is waited for `wait_seconds`, and it has 30 s from the moment it is sent the question. The answer comes when there is one, or after 2 minutes with 202: look at its `Location`. `status` says whether rows came (`completed`) or why not (`failed`, `reason`). A result has 1 MiB at most: ask for less, with a filter or a limit.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/devices/{device}/data-requests (the `RequestData` operationId).
+func (c *Client) RequestDataWithBody(ctx context.Context, device DeviceID, params *RequestDataParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRequestDataRequestWithBody(c.Server, device, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RequestData Asks a device for rows
+//
+// The device's own database is read, outside any run: nothing is changed. An absent device is waited for `wait_seconds`, and it has 30 s from the moment it is sent the question. The answer comes when there is one, or after 2 minutes with 202: look at its `Location`. `status` says whether rows came (`completed`) or why not (`failed`, `reason`). A result has 1 MiB at most: ask for less, with a filter or a limit.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/devices/{device}/data-requests (the `RequestData` operationId).
+func (c *Client) RequestData(ctx context.Context, device DeviceID, params *RequestDataParams, body RequestDataJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRequestDataRequest(c.Server, device, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetDataRequest What a device was asked for, and its answer
+//
+// Corresponds with GET /api/v1/devices/{device}/data-requests/{data_request} (the `GetDataRequest` operationId).
+func (c *Client) GetDataRequest(ctx context.Context, device DeviceID, dataRequest string, params *GetDataRequestParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetDataRequestRequest(c.Server, device, dataRequest, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListMutations The writes that a device was asked to do, the newest first
+//
+// Without content.
+//
+// Corresponds with GET /api/v1/devices/{device}/mutations (the `ListMutations` operationId).
+func (c *Client) ListMutations(ctx context.Context, device DeviceID, params *ListMutationsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListMutationsRequest(c.Server, device, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RequestMutationWithBody Asks a device to write
+//
+// A write on the device's own database, outside any run, approved by who sends this. It is done once: a client with a journal may be sent it again, to another an insert is sent once, and `outcome_unknown` says that nobody knows. An absent device is waited for `wait_seconds`. `action` is as in the socket's `tool_call`: an insert has `data` without `id`, an update `data.id` and `data.updates`, a delete `data.id`, a vector_upsert `data` with `id` and `content`, and `vector`.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/devices/{device}/mutations (the `RequestMutation` operationId).
+func (c *Client) RequestMutationWithBody(ctx context.Context, device DeviceID, params *RequestMutationParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRequestMutationRequestWithBody(c.Server, device, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RequestMutation Asks a device to write
+//
+// A write on the device's own database, outside any run, approved by who sends this. It is done once: a client with a journal may be sent it again, to another an insert is sent once, and `outcome_unknown` says that nobody knows. An absent device is waited for `wait_seconds`. `action` is as in the socket's `tool_call`: an insert has `data` without `id`, an update `data.id` and `data.updates`, a delete `data.id`, a vector_upsert `data` with `id` and `content`, and `vector`.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/devices/{device}/mutations (the `RequestMutation` operationId).
+func (c *Client) RequestMutation(ctx context.Context, device DeviceID, params *RequestMutationParams, body RequestMutationJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRequestMutationRequest(c.Server, device, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetMutation A write, and what became of it
+//
+// Corresponds with GET /api/v1/devices/{device}/mutations/{mutation} (the `GetMutation` operationId).
+func (c *Client) GetMutation(ctx context.Context, device DeviceID, mutation string, params *GetMutationParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetMutationRequest(c.Server, device, mutation, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CancelMutation Takes a write back that was not sent yet
+//
+// Corresponds with POST /api/v1/devices/{device}/mutations/{mutation}/cancel (the `CancelMutation` operationId).
+func (c *Client) CancelMutation(ctx context.Context, device DeviceID, mutation string, params *CancelMutationParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCancelMutationRequest(c.Server, device, mutation, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListEffects What is asked for and has no outcome yet
 //
 // At most 200.
@@ -1659,6 +2097,8 @@ func (c *Client) ListEffects(ctx context.Context, params *ListEffectsParams, req
 }
 
 // ListEvents The account's events after a position, opened
+//
+// As JSON a page of what is there. With `Accept: text/event-stream` it goes on: every event from `after` on, as it is committed, each once and in order, `id:` its position. Lost streams go on from `Last-Event-ID`; the contract is in docs/rest.md.
 //
 // Corresponds with GET /api/v1/events (the `ListEvents` operationId).
 func (c *Client) ListEvents(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1761,6 +2201,23 @@ func (c *Client) GetRun(ctx context.Context, run RunID, params *GetRunParams, re
 // Corresponds with POST /api/v1/runs/{run}/cancel (the `CancelRun` operationId).
 func (c *Client) CancelRun(ctx context.Context, run RunID, params *CancelRunParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewCancelRunRequest(c.Server, run, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// FollowRun A run's answer as it comes
+//
+// Server-Sent Events, the frames of the socket: `stream_start`, `stream_text`, `stream_block`, `stream_end`, with `run_id` where a socket has `request_id`. The run is told from the start; a lost stream goes on from `Last-Event-ID`, first with a `stream_block` of type `retry` that takes back what was not committed. After the end it is answered with 204, which ends a browser's EventSource.
+//
+// Corresponds with GET /api/v1/runs/{run}/events (the `FollowRun` operationId).
+func (c *Client) FollowRun(ctx context.Context, run RunID, params *FollowRunParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewFollowRunRequest(c.Server, run, params)
 	if err != nil {
 		return nil, err
 	}
@@ -1922,6 +2379,23 @@ func (c *Client) EmbedWithBody(ctx context.Context, contentType string, body io.
 // Corresponds with POST /api/v1/storage/vectors/embed (the `Embed` operationId).
 func (c *Client) Embed(ctx context.Context, body EmbedJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewEmbedRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListStreamEvents The events of one thing, opened
+//
+// The history of a thread, a document, a device, by its stream's id. As JSON a page of what is there. With `Accept: text/event-stream` it goes on: every event from `after` on, as it is committed, each once and in order, `id:` its `seq`; and as `event: live` what is streaming now. Lost streams go on from `Last-Event-ID`.
+//
+// Corresponds with GET /api/v1/streams/{stream}/events (the `ListStreamEvents` operationId).
+func (c *Client) ListStreamEvents(ctx context.Context, stream string, params *ListStreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListStreamEventsRequest(c.Server, stream, params)
 	if err != nil {
 		return nil, err
 	}
@@ -2116,6 +2590,21 @@ func (c *Client) GetTimeline(ctx context.Context, thread ThreadID, params *GetTi
 // Corresponds with POST /api/v1/ws/tickets (the `CreateTicket` operationId).
 func (c *Client) CreateTicket(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewCreateTicketRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetAsyncAPI The document of the socket
+//
+// Corresponds with GET /asyncapi.yaml (the `GetAsyncAPI` operationId).
+func (c *Client) GetAsyncAPI(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetAsyncAPIRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -2470,6 +2959,492 @@ func NewGetDeviceRequest(server string, device string, params *GetDeviceParams) 
 	return req, nil
 }
 
+// NewListDataRequestsRequest constructs an http.Request for the ListDataRequests method
+func NewListDataRequestsRequest(server string, device DeviceID, params *ListDataRequestsParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "device", device, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/devices/%s/data-requests", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.MinPosition != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "min_position", *params.MinPosition, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRequestDataRequest calls the generic RequestData builder with application/json body
+func NewRequestDataRequest(server string, device DeviceID, params *RequestDataParams, body RequestDataJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRequestDataRequestWithBody(server, device, params, "application/json", bodyReader)
+}
+
+// NewRequestDataRequestWithBody constructs an http.Request for the RequestData method, with any body, and a specified content type
+func NewRequestDataRequestWithBody(server string, device DeviceID, params *RequestDataParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "device", device, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/devices/%s/data-requests", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetDataRequestRequest constructs an http.Request for the GetDataRequest method
+func NewGetDataRequestRequest(server string, device DeviceID, dataRequest string, params *GetDataRequestParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "device", device, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "data_request", dataRequest, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/devices/%s/data-requests/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.MinPosition != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "min_position", *params.MinPosition, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListMutationsRequest constructs an http.Request for the ListMutations method
+func NewListMutationsRequest(server string, device DeviceID, params *ListMutationsParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "device", device, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/devices/%s/mutations", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.MinPosition != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "min_position", *params.MinPosition, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRequestMutationRequest calls the generic RequestMutation builder with application/json body
+func NewRequestMutationRequest(server string, device DeviceID, params *RequestMutationParams, body RequestMutationJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRequestMutationRequestWithBody(server, device, params, "application/json", bodyReader)
+}
+
+// NewRequestMutationRequestWithBody constructs an http.Request for the RequestMutation method, with any body, and a specified content type
+func NewRequestMutationRequestWithBody(server string, device DeviceID, params *RequestMutationParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "device", device, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/devices/%s/mutations", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetMutationRequest constructs an http.Request for the GetMutation method
+func NewGetMutationRequest(server string, device DeviceID, mutation string, params *GetMutationParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "device", device, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "mutation", mutation, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/devices/%s/mutations/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.MinPosition != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "min_position", *params.MinPosition, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewCancelMutationRequest constructs an http.Request for the CancelMutation method
+func NewCancelMutationRequest(server string, device DeviceID, mutation string, params *CancelMutationParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "device", device, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "mutation", mutation, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/devices/%s/mutations/%s/cancel", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewListEffectsRequest constructs an http.Request for the ListEffects method
 func NewListEffectsRequest(server string, params *ListEffectsParams) (*http.Request, error) {
 	var err error
@@ -2588,6 +3563,54 @@ func NewListEventsRequest(server string, params *ListEventsParams) (*http.Reques
 
 		}
 
+		if params.Types != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "types", *params.Types, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.AgentID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "agent_id", *params.AgentID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.AfterHash != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "after_hash", *params.AfterHash, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Stored != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "stored", *params.Stored, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -2597,6 +3620,21 @@ func NewListEventsRequest(server string, params *ListEventsParams) (*http.Reques
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+
+		if params.LastEventID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Last-Event-ID", *params.LastEventID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: "uint64"})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Last-Event-ID", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -2982,6 +4020,82 @@ func NewCancelRunRequest(server string, run RunID, params *CancelRunParams) (*ht
 	return req, nil
 }
 
+// NewFollowRunRequest constructs an http.Request for the FollowRun method
+func NewFollowRunRequest(server string, run RunID, params *FollowRunParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "run", run, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/runs/%s/events", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.MinPosition != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "min_position", *params.MinPosition, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.LastEventID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Last-Event-ID", *params.LastEventID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Last-Event-ID", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewGetScopeRequest constructs an http.Request for the GetScope method
 func NewGetScopeRequest(server string, scope string, params *GetScopeParams) (*http.Request, error) {
 	var err error
@@ -3211,6 +4325,130 @@ func NewEmbedRequestWithBody(server string, contentType string, body io.Reader) 
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewListStreamEventsRequest constructs an http.Request for the ListStreamEvents method
+func NewListStreamEventsRequest(server string, stream string, params *ListStreamEventsParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "stream", stream, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/streams/%s/events", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.After != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "after", *params.After, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "uint64"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.MinPosition != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "min_position", *params.MinPosition, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.AfterHash != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "after_hash", *params.AfterHash, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Stored != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "stored", *params.Stored, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.LastEventID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Last-Event-ID", *params.LastEventID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: "uint64"})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Last-Event-ID", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -3970,6 +5208,33 @@ func NewCreateTicketRequest(server string) (*http.Request, error) {
 	return req, nil
 }
 
+// NewGetAsyncAPIRequest constructs an http.Request for the GetAsyncAPI method
+func NewGetAsyncAPIRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/asyncapi.yaml")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewGetReferenceRequest constructs an http.Request for the GetReference method
 func NewGetReferenceRequest(server string) (*http.Request, error) {
 	var err error
@@ -4297,6 +5562,81 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/v1/devices/{device} (the `GetDevice` operationId).
 	GetDeviceWithResponse(ctx context.Context, device string, params *GetDeviceParams, reqEditors ...RequestEditorFn) (*GetDeviceResponse, error)
 
+	// ListDataRequestsWithResponse What a device was asked for, the newest first
+	//
+	// Without content.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/devices/{device}/data-requests (the `ListDataRequests` operationId).
+	ListDataRequestsWithResponse(ctx context.Context, device DeviceID, params *ListDataRequestsParams, reqEditors ...RequestEditorFn) (*ListDataRequestsResponse, error)
+
+	// RequestDataWithBodyWithResponse Asks a device for rows
+	//
+	// The device's own database is read, outside any run: nothing is changed. An absent device is waited for `wait_seconds`, and it has 30 s from the moment it is sent the question. The answer comes when there is one, or after 2 minutes with 202: look at its `Location`. `status` says whether rows came (`completed`) or why not (`failed`, `reason`). A result has 1 MiB at most: ask for less, with a filter or a limit.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/devices/{device}/data-requests (the `RequestData` operationId).
+	RequestDataWithBodyWithResponse(ctx context.Context, device DeviceID, params *RequestDataParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RequestDataResponse, error)
+
+	// RequestDataWithResponse Asks a device for rows
+	//
+	// The device's own database is read, outside any run: nothing is changed. An absent device is waited for `wait_seconds`, and it has 30 s from the moment it is sent the question. The answer comes when there is one, or after 2 minutes with 202: look at its `Location`. `status` says whether rows came (`completed`) or why not (`failed`, `reason`). A result has 1 MiB at most: ask for less, with a filter or a limit.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/devices/{device}/data-requests (the `RequestData` operationId).
+	RequestDataWithResponse(ctx context.Context, device DeviceID, params *RequestDataParams, body RequestDataJSONRequestBody, reqEditors ...RequestEditorFn) (*RequestDataResponse, error)
+
+	// GetDataRequestWithResponse What a device was asked for, and its answer
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/devices/{device}/data-requests/{data_request} (the `GetDataRequest` operationId).
+	GetDataRequestWithResponse(ctx context.Context, device DeviceID, dataRequest string, params *GetDataRequestParams, reqEditors ...RequestEditorFn) (*GetDataRequestResponse, error)
+
+	// ListMutationsWithResponse The writes that a device was asked to do, the newest first
+	//
+	// Without content.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/devices/{device}/mutations (the `ListMutations` operationId).
+	ListMutationsWithResponse(ctx context.Context, device DeviceID, params *ListMutationsParams, reqEditors ...RequestEditorFn) (*ListMutationsResponse, error)
+
+	// RequestMutationWithBodyWithResponse Asks a device to write
+	//
+	// A write on the device's own database, outside any run, approved by who sends this. It is done once: a client with a journal may be sent it again, to another an insert is sent once, and `outcome_unknown` says that nobody knows. An absent device is waited for `wait_seconds`. `action` is as in the socket's `tool_call`: an insert has `data` without `id`, an update `data.id` and `data.updates`, a delete `data.id`, a vector_upsert `data` with `id` and `content`, and `vector`.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/devices/{device}/mutations (the `RequestMutation` operationId).
+	RequestMutationWithBodyWithResponse(ctx context.Context, device DeviceID, params *RequestMutationParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RequestMutationResponse, error)
+
+	// RequestMutationWithResponse Asks a device to write
+	//
+	// A write on the device's own database, outside any run, approved by who sends this. It is done once: a client with a journal may be sent it again, to another an insert is sent once, and `outcome_unknown` says that nobody knows. An absent device is waited for `wait_seconds`. `action` is as in the socket's `tool_call`: an insert has `data` without `id`, an update `data.id` and `data.updates`, a delete `data.id`, a vector_upsert `data` with `id` and `content`, and `vector`.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/devices/{device}/mutations (the `RequestMutation` operationId).
+	RequestMutationWithResponse(ctx context.Context, device DeviceID, params *RequestMutationParams, body RequestMutationJSONRequestBody, reqEditors ...RequestEditorFn) (*RequestMutationResponse, error)
+
+	// GetMutationWithResponse A write, and what became of it
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/devices/{device}/mutations/{mutation} (the `GetMutation` operationId).
+	GetMutationWithResponse(ctx context.Context, device DeviceID, mutation string, params *GetMutationParams, reqEditors ...RequestEditorFn) (*GetMutationResponse, error)
+
+	// CancelMutationWithResponse Takes a write back that was not sent yet
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/devices/{device}/mutations/{mutation}/cancel (the `CancelMutation` operationId).
+	CancelMutationWithResponse(ctx context.Context, device DeviceID, mutation string, params *CancelMutationParams, reqEditors ...RequestEditorFn) (*CancelMutationResponse, error)
+
 	// ListEffectsWithResponse What is asked for and has no outcome yet
 	//
 	// At most 200.
@@ -4307,6 +5647,8 @@ type ClientWithResponsesInterface interface {
 	ListEffectsWithResponse(ctx context.Context, params *ListEffectsParams, reqEditors ...RequestEditorFn) (*ListEffectsResponse, error)
 
 	// ListEventsWithResponse The account's events after a position, opened
+	//
+	// As JSON a page of what is there. With `Accept: text/event-stream` it goes on: every event from `after` on, as it is committed, each once and in order, `id:` its position. Lost streams go on from `Last-Event-ID`; the contract is in docs/rest.md.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4362,6 +5704,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /api/v1/runs/{run}/cancel (the `CancelRun` operationId).
 	CancelRunWithResponse(ctx context.Context, run RunID, params *CancelRunParams, reqEditors ...RequestEditorFn) (*CancelRunResponse, error)
+
+	// FollowRunWithResponse A run's answer as it comes
+	//
+	// Server-Sent Events, the frames of the socket: `stream_start`, `stream_text`, `stream_block`, `stream_end`, with `run_id` where a socket has `request_id`. The run is told from the start; a lost stream goes on from `Last-Event-ID`, first with a `stream_block` of type `retry` that takes back what was not committed. After the end it is answered with 204, which ends a browser's EventSource.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/runs/{run}/events (the `FollowRun` operationId).
+	FollowRunWithResponse(ctx context.Context, run RunID, params *FollowRunParams, reqEditors ...RequestEditorFn) (*FollowRunResponse, error)
 
 	// GetScopeWithResponse The whole account as it was at a position
 	//
@@ -4435,6 +5786,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /api/v1/storage/vectors/embed (the `Embed` operationId).
 	EmbedWithResponse(ctx context.Context, body EmbedJSONRequestBody, reqEditors ...RequestEditorFn) (*EmbedResponse, error)
+
+	// ListStreamEventsWithResponse The events of one thing, opened
+	//
+	// The history of a thread, a document, a device, by its stream's id. As JSON a page of what is there. With `Accept: text/event-stream` it goes on: every event from `after` on, as it is committed, each once and in order, `id:` its `seq`; and as `event: live` what is streaming now. Lost streams go on from `Last-Event-ID`.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/streams/{stream}/events (the `ListStreamEvents` operationId).
+	ListStreamEventsWithResponse(ctx context.Context, stream string, params *ListStreamEventsParams, reqEditors ...RequestEditorFn) (*ListStreamEventsResponse, error)
 
 	// ListThreadsWithResponse Threads, the latest active first
 	//
@@ -4525,6 +5885,13 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /api/v1/ws/tickets (the `CreateTicket` operationId).
 	CreateTicketWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*CreateTicketResponse, error)
+
+	// GetAsyncAPIWithResponse The document of the socket
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /asyncapi.yaml (the `GetAsyncAPI` operationId).
+	GetAsyncAPIWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetAsyncAPIResponse, error)
 
 	// GetReferenceWithResponse This document, as a page
 	//
@@ -4850,6 +6217,423 @@ func (r GetDeviceResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetDeviceResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListDataRequestsResponse200Headers the declared response headers of an HTTP 200 response for ListDataRequests
+type ListDataRequestsResponse200Headers struct {
+	Link     *string
+	Position *string
+}
+
+type ListDataRequestsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *DeviceRequestPage
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Otherwise
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ListDataRequestsResponse200Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListDataRequestsResponse) GetJSON200() *DeviceRequestPage {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListDataRequestsResponse) GetApplicationProblemJSONDefault() *Otherwise {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListDataRequestsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListDataRequestsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListDataRequestsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListDataRequestsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// RequestDataResponse200Headers the declared response headers of an HTTP 200 response for RequestData
+type RequestDataResponse200Headers struct {
+	IdempotencyReplayed *string
+	Location            *string
+	Position            *string
+	RateLimit           *string
+	RateLimitPolicy     *string
+}
+
+// RequestDataResponse202Headers the declared response headers of an HTTP 202 response for RequestData
+type RequestDataResponse202Headers struct {
+	IdempotencyReplayed *string
+	Location            *string
+	Position            *string
+	RateLimit           *string
+	RateLimitPolicy     *string
+}
+
+type RequestDataResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *DeviceRequest
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *DeviceRequest
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Otherwise
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *RequestDataResponse200Headers
+	// Headers202 the parsed response headers for an HTTP 202 response
+	Headers202 *RequestDataResponse202Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r RequestDataResponse) GetJSON200() *DeviceRequest {
+	return r.JSON200
+}
+
+// GetJSON202 returns the response for an HTTP 202 `application/json` response
+func (r RequestDataResponse) GetJSON202() *DeviceRequest {
+	return r.JSON202
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RequestDataResponse) GetApplicationProblemJSONDefault() *Otherwise {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RequestDataResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RequestDataResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RequestDataResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RequestDataResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetDataRequestResponse200Headers the declared response headers of an HTTP 200 response for GetDataRequest
+type GetDataRequestResponse200Headers struct {
+	Position *string
+}
+
+type GetDataRequestResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *DeviceRequest
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Otherwise
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetDataRequestResponse200Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetDataRequestResponse) GetJSON200() *DeviceRequest {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetDataRequestResponse) GetApplicationProblemJSONDefault() *Otherwise {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetDataRequestResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetDataRequestResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetDataRequestResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetDataRequestResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListMutationsResponse200Headers the declared response headers of an HTTP 200 response for ListMutations
+type ListMutationsResponse200Headers struct {
+	Link     *string
+	Position *string
+}
+
+type ListMutationsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *DeviceRequestPage
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Otherwise
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ListMutationsResponse200Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListMutationsResponse) GetJSON200() *DeviceRequestPage {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListMutationsResponse) GetApplicationProblemJSONDefault() *Otherwise {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListMutationsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListMutationsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListMutationsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListMutationsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// RequestMutationResponse202Headers the declared response headers of an HTTP 202 response for RequestMutation
+type RequestMutationResponse202Headers struct {
+	IdempotencyReplayed *string
+	Location            *string
+	Position            *string
+	RateLimit           *string
+	RateLimitPolicy     *string
+}
+
+type RequestMutationResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *DeviceRequest
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Otherwise
+	// Headers202 the parsed response headers for an HTTP 202 response
+	Headers202 *RequestMutationResponse202Headers
+}
+
+// GetJSON202 returns the response for an HTTP 202 `application/json` response
+func (r RequestMutationResponse) GetJSON202() *DeviceRequest {
+	return r.JSON202
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RequestMutationResponse) GetApplicationProblemJSONDefault() *Otherwise {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RequestMutationResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RequestMutationResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RequestMutationResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RequestMutationResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetMutationResponse200Headers the declared response headers of an HTTP 200 response for GetMutation
+type GetMutationResponse200Headers struct {
+	Position *string
+}
+
+type GetMutationResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *DeviceRequest
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Otherwise
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetMutationResponse200Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetMutationResponse) GetJSON200() *DeviceRequest {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetMutationResponse) GetApplicationProblemJSONDefault() *Otherwise {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetMutationResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetMutationResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetMutationResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetMutationResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// CancelMutationResponse200Headers the declared response headers of an HTTP 200 response for CancelMutation
+type CancelMutationResponse200Headers struct {
+	IdempotencyReplayed *string
+	Location            *string
+	Position            *string
+	RateLimit           *string
+	RateLimitPolicy     *string
+}
+
+type CancelMutationResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *DeviceRequest
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Otherwise
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *CancelMutationResponse200Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r CancelMutationResponse) GetJSON200() *DeviceRequest {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r CancelMutationResponse) GetApplicationProblemJSONDefault() *Otherwise {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r CancelMutationResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r CancelMutationResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CancelMutationResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r CancelMutationResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -5304,6 +7088,54 @@ func (r CancelRunResponse) ContentType() string {
 	return ""
 }
 
+// FollowRunResponse200Headers the declared response headers of an HTTP 200 response for FollowRun
+type FollowRunResponse200Headers struct {
+	Position *string
+}
+
+type FollowRunResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Otherwise
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *FollowRunResponse200Headers
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r FollowRunResponse) GetApplicationProblemJSONDefault() *Otherwise {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r FollowRunResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r FollowRunResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r FollowRunResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r FollowRunResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // GetScopeResponse200Headers the declared response headers of an HTTP 200 response for GetScope
 type GetScopeResponse200Headers struct {
 	Position *string
@@ -5570,6 +7402,61 @@ func (r EmbedResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r EmbedResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListStreamEventsResponse200Headers the declared response headers of an HTTP 200 response for ListStreamEvents
+type ListStreamEventsResponse200Headers struct {
+	Position *string
+}
+
+type ListStreamEventsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *EventPage
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Otherwise
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ListStreamEventsResponse200Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListStreamEventsResponse) GetJSON200() *EventPage {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListStreamEventsResponse) GetApplicationProblemJSONDefault() *Otherwise {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListStreamEventsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListStreamEventsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListStreamEventsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListStreamEventsResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -6165,6 +8052,47 @@ func (r CreateTicketResponse) ContentType() string {
 	return ""
 }
 
+type GetAsyncAPIResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// YAML200 the response for an HTTP 200 `application/yaml` response
+	YAML200 *string
+}
+
+// GetYAML200 returns the response for an HTTP 200 `application/yaml` response
+func (r GetAsyncAPIResponse) GetYAML200() *string {
+	return r.YAML200
+}
+
+// GetBody returns the raw response body bytes
+func (r GetAsyncAPIResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetAsyncAPIResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetAsyncAPIResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetAsyncAPIResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type GetReferenceResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -6540,6 +8468,135 @@ func (c *ClientWithResponses) GetDeviceWithResponse(ctx context.Context, device 
 	return ParseGetDeviceResponse(rsp)
 }
 
+// ListDataRequestsWithResponse What a device was asked for, the newest first
+//
+// Without content.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/devices/{device}/data-requests (the `ListDataRequests` operationId).
+func (c *ClientWithResponses) ListDataRequestsWithResponse(ctx context.Context, device DeviceID, params *ListDataRequestsParams, reqEditors ...RequestEditorFn) (*ListDataRequestsResponse, error) {
+	rsp, err := c.ListDataRequests(ctx, device, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListDataRequestsResponse(rsp)
+}
+
+// RequestDataWithBodyWithResponse Asks a device for rows
+//
+// The device's own database is read, outside any run: nothing is changed. An absent device is waited for `wait_seconds`, and it has 30 s from the moment it is sent the question. The answer comes when there is one, or after 2 minutes with 202: look at its `Location`. `status` says whether rows came (`completed`) or why not (`failed`, `reason`). A result has 1 MiB at most: ask for less, with a filter or a limit.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/devices/{device}/data-requests (the `RequestData` operationId).
+func (c *ClientWithResponses) RequestDataWithBodyWithResponse(ctx context.Context, device DeviceID, params *RequestDataParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RequestDataResponse, error) {
+	rsp, err := c.RequestDataWithBody(ctx, device, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRequestDataResponse(rsp)
+}
+
+// RequestDataWithResponse Asks a device for rows
+//
+// The device's own database is read, outside any run: nothing is changed. An absent device is waited for `wait_seconds`, and it has 30 s from the moment it is sent the question. The answer comes when there is one, or after 2 minutes with 202: look at its `Location`. `status` says whether rows came (`completed`) or why not (`failed`, `reason`). A result has 1 MiB at most: ask for less, with a filter or a limit.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/devices/{device}/data-requests (the `RequestData` operationId).
+func (c *ClientWithResponses) RequestDataWithResponse(ctx context.Context, device DeviceID, params *RequestDataParams, body RequestDataJSONRequestBody, reqEditors ...RequestEditorFn) (*RequestDataResponse, error) {
+	rsp, err := c.RequestData(ctx, device, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRequestDataResponse(rsp)
+}
+
+// GetDataRequestWithResponse What a device was asked for, and its answer
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/devices/{device}/data-requests/{data_request} (the `GetDataRequest` operationId).
+func (c *ClientWithResponses) GetDataRequestWithResponse(ctx context.Context, device DeviceID, dataRequest string, params *GetDataRequestParams, reqEditors ...RequestEditorFn) (*GetDataRequestResponse, error) {
+	rsp, err := c.GetDataRequest(ctx, device, dataRequest, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetDataRequestResponse(rsp)
+}
+
+// ListMutationsWithResponse The writes that a device was asked to do, the newest first
+//
+// Without content.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/devices/{device}/mutations (the `ListMutations` operationId).
+func (c *ClientWithResponses) ListMutationsWithResponse(ctx context.Context, device DeviceID, params *ListMutationsParams, reqEditors ...RequestEditorFn) (*ListMutationsResponse, error) {
+	rsp, err := c.ListMutations(ctx, device, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListMutationsResponse(rsp)
+}
+
+// RequestMutationWithBodyWithResponse Asks a device to write
+//
+// A write on the device's own database, outside any run, approved by who sends this. It is done once: a client with a journal may be sent it again, to another an insert is sent once, and `outcome_unknown` says that nobody knows. An absent device is waited for `wait_seconds`. `action` is as in the socket's `tool_call`: an insert has `data` without `id`, an update `data.id` and `data.updates`, a delete `data.id`, a vector_upsert `data` with `id` and `content`, and `vector`.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/devices/{device}/mutations (the `RequestMutation` operationId).
+func (c *ClientWithResponses) RequestMutationWithBodyWithResponse(ctx context.Context, device DeviceID, params *RequestMutationParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RequestMutationResponse, error) {
+	rsp, err := c.RequestMutationWithBody(ctx, device, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRequestMutationResponse(rsp)
+}
+
+// RequestMutationWithResponse Asks a device to write
+//
+// A write on the device's own database, outside any run, approved by who sends this. It is done once: a client with a journal may be sent it again, to another an insert is sent once, and `outcome_unknown` says that nobody knows. An absent device is waited for `wait_seconds`. `action` is as in the socket's `tool_call`: an insert has `data` without `id`, an update `data.id` and `data.updates`, a delete `data.id`, a vector_upsert `data` with `id` and `content`, and `vector`.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/devices/{device}/mutations (the `RequestMutation` operationId).
+func (c *ClientWithResponses) RequestMutationWithResponse(ctx context.Context, device DeviceID, params *RequestMutationParams, body RequestMutationJSONRequestBody, reqEditors ...RequestEditorFn) (*RequestMutationResponse, error) {
+	rsp, err := c.RequestMutation(ctx, device, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRequestMutationResponse(rsp)
+}
+
+// GetMutationWithResponse A write, and what became of it
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/devices/{device}/mutations/{mutation} (the `GetMutation` operationId).
+func (c *ClientWithResponses) GetMutationWithResponse(ctx context.Context, device DeviceID, mutation string, params *GetMutationParams, reqEditors ...RequestEditorFn) (*GetMutationResponse, error) {
+	rsp, err := c.GetMutation(ctx, device, mutation, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetMutationResponse(rsp)
+}
+
+// CancelMutationWithResponse Takes a write back that was not sent yet
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/devices/{device}/mutations/{mutation}/cancel (the `CancelMutation` operationId).
+func (c *ClientWithResponses) CancelMutationWithResponse(ctx context.Context, device DeviceID, mutation string, params *CancelMutationParams, reqEditors ...RequestEditorFn) (*CancelMutationResponse, error) {
+	rsp, err := c.CancelMutation(ctx, device, mutation, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCancelMutationResponse(rsp)
+}
+
 // ListEffectsWithResponse What is asked for and has no outcome yet
 //
 // At most 200.
@@ -6556,6 +8613,8 @@ func (c *ClientWithResponses) ListEffectsWithResponse(ctx context.Context, param
 }
 
 // ListEventsWithResponse The account's events after a position, opened
+//
+// As JSON a page of what is there. With `Accept: text/event-stream` it goes on: every event from `after` on, as it is committed, each once and in order, `id:` its position. Lost streams go on from `Last-Event-ID`; the contract is in docs/rest.md.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6652,6 +8711,21 @@ func (c *ClientWithResponses) CancelRunWithResponse(ctx context.Context, run Run
 		return nil, err
 	}
 	return ParseCancelRunResponse(rsp)
+}
+
+// FollowRunWithResponse A run's answer as it comes
+//
+// Server-Sent Events, the frames of the socket: `stream_start`, `stream_text`, `stream_block`, `stream_end`, with `run_id` where a socket has `request_id`. The run is told from the start; a lost stream goes on from `Last-Event-ID`, first with a `stream_block` of type `retry` that takes back what was not committed. After the end it is answered with 204, which ends a browser's EventSource.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/runs/{run}/events (the `FollowRun` operationId).
+func (c *ClientWithResponses) FollowRunWithResponse(ctx context.Context, run RunID, params *FollowRunParams, reqEditors ...RequestEditorFn) (*FollowRunResponse, error) {
+	rsp, err := c.FollowRun(ctx, run, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseFollowRunResponse(rsp)
 }
 
 // GetScopeWithResponse The whole account as it was at a position
@@ -6779,6 +8853,21 @@ func (c *ClientWithResponses) EmbedWithResponse(ctx context.Context, body EmbedJ
 		return nil, err
 	}
 	return ParseEmbedResponse(rsp)
+}
+
+// ListStreamEventsWithResponse The events of one thing, opened
+//
+// The history of a thread, a document, a device, by its stream's id. As JSON a page of what is there. With `Accept: text/event-stream` it goes on: every event from `after` on, as it is committed, each once and in order, `id:` its `seq`; and as `event: live` what is streaming now. Lost streams go on from `Last-Event-ID`.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/streams/{stream}/events (the `ListStreamEvents` operationId).
+func (c *ClientWithResponses) ListStreamEventsWithResponse(ctx context.Context, stream string, params *ListStreamEventsParams, reqEditors ...RequestEditorFn) (*ListStreamEventsResponse, error) {
+	rsp, err := c.ListStreamEvents(ctx, stream, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListStreamEventsResponse(rsp)
 }
 
 // ListThreadsWithResponse Threads, the latest active first
@@ -6941,6 +9030,19 @@ func (c *ClientWithResponses) CreateTicketWithResponse(ctx context.Context, reqE
 		return nil, err
 	}
 	return ParseCreateTicketResponse(rsp)
+}
+
+// GetAsyncAPIWithResponse The document of the socket
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /asyncapi.yaml (the `GetAsyncAPI` operationId).
+func (c *ClientWithResponses) GetAsyncAPIWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetAsyncAPIResponse, error) {
+	rsp, err := c.GetAsyncAPI(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetAsyncAPIResponse(rsp)
 }
 
 // GetReferenceWithResponse This document, as a page
@@ -7326,6 +9428,471 @@ func ParseGetDeviceResponse(rsp *http.Response) (*GetDeviceResponse, error) {
 	return response, nil
 }
 
+// ParseListDataRequestsResponse parses an HTTP response from a ListDataRequestsWithResponse call
+func ParseListDataRequestsResponse(rsp *http.Response) (*ListDataRequestsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListDataRequestsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest DeviceRequestPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Otherwise
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ListDataRequestsResponse200Headers
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
+		if values := rsp.Header.Values("Position"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Position", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Position = &value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseRequestDataResponse parses an HTTP response from a RequestDataWithResponse call
+func ParseRequestDataResponse(rsp *http.Response) (*RequestDataResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RequestDataResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest DeviceRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest DeviceRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Otherwise
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers RequestDataResponse200Headers
+		if values := rsp.Header.Values("Idempotency-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyReplayed = &value
+		}
+		if values := rsp.Header.Values("Location"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Location = &value
+		}
+		if values := rsp.Header.Values("Position"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Position", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Position = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 202:
+		var headers RequestDataResponse202Headers
+		if values := rsp.Header.Values("Idempotency-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyReplayed = &value
+		}
+		if values := rsp.Header.Values("Location"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Location = &value
+		}
+		if values := rsp.Header.Values("Position"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Position", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Position = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		response.Headers202 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetDataRequestResponse parses an HTTP response from a GetDataRequestWithResponse call
+func ParseGetDataRequestResponse(rsp *http.Response) (*GetDataRequestResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetDataRequestResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest DeviceRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Otherwise
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetDataRequestResponse200Headers
+		if values := rsp.Header.Values("Position"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Position", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Position = &value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListMutationsResponse parses an HTTP response from a ListMutationsWithResponse call
+func ParseListMutationsResponse(rsp *http.Response) (*ListMutationsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListMutationsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest DeviceRequestPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Otherwise
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ListMutationsResponse200Headers
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
+		if values := rsp.Header.Values("Position"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Position", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Position = &value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseRequestMutationResponse parses an HTTP response from a RequestMutationWithResponse call
+func ParseRequestMutationResponse(rsp *http.Response) (*RequestMutationResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RequestMutationResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest DeviceRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Otherwise
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 202:
+		var headers RequestMutationResponse202Headers
+		if values := rsp.Header.Values("Idempotency-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyReplayed = &value
+		}
+		if values := rsp.Header.Values("Location"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Location = &value
+		}
+		if values := rsp.Header.Values("Position"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Position", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Position = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		response.Headers202 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetMutationResponse parses an HTTP response from a GetMutationWithResponse call
+func ParseGetMutationResponse(rsp *http.Response) (*GetMutationResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetMutationResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest DeviceRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Otherwise
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetMutationResponse200Headers
+		if values := rsp.Header.Values("Position"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Position", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Position = &value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseCancelMutationResponse parses an HTTP response from a CancelMutationWithResponse call
+func ParseCancelMutationResponse(rsp *http.Response) (*CancelMutationResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CancelMutationResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest DeviceRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Otherwise
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers CancelMutationResponse200Headers
+		if values := rsp.Header.Values("Idempotency-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyReplayed = &value
+		}
+		if values := rsp.Header.Values("Location"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Location = &value
+		}
+		if values := rsp.Header.Values("Position"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Position", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Position = &value
+		}
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
 // ParseListEffectsResponse parses an HTTP response from a ListEffectsWithResponse call
 func ParseListEffectsResponse(rsp *http.Response) (*ListEffectsResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -7399,6 +9966,9 @@ func ParseListEventsResponse(rsp *http.Response) (*ListEventsResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSONDefault = &dest
+
+	case rsp.StatusCode == 200:
+		// Content-type (text/event-stream) unsupported
 
 	}
 
@@ -7759,6 +10329,48 @@ func ParseCancelRunResponse(rsp *http.Response) (*CancelRunResponse, error) {
 	return response, nil
 }
 
+// ParseFollowRunResponse parses an HTTP response from a FollowRunWithResponse call
+func ParseFollowRunResponse(rsp *http.Response) (*FollowRunResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &FollowRunResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Otherwise
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers FollowRunResponse200Headers
+		if values := rsp.Header.Values("Position"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Position", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Position = &value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
 // ParseGetScopeResponse parses an HTTP response from a GetScopeWithResponse call
 func ParseGetScopeResponse(rsp *http.Response) (*GetScopeResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -8006,6 +10618,55 @@ func ParseEmbedResponse(rsp *http.Response) (*EmbedResponse, error) {
 				return nil, err
 			}
 			headers.RateLimitPolicy = &value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListStreamEventsResponse parses an HTTP response from a ListStreamEventsWithResponse call
+func ParseListStreamEventsResponse(rsp *http.Response) (*ListStreamEventsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListStreamEventsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest EventPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Otherwise
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	case rsp.StatusCode == 200:
+		// Content-type (text/event-stream) unsupported
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ListStreamEventsResponse200Headers
+		if values := rsp.Header.Values("Position"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Position", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Position = &value
 		}
 		response.Headers200 = &headers
 	}
@@ -8633,6 +11294,35 @@ func ParseCreateTicketResponse(rsp *http.Response) (*CreateTicketResponse, error
 			headers.RateLimitPolicy = &value
 		}
 		response.Headers201 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetAsyncAPIResponse parses an HTTP response from a GetAsyncAPIWithResponse call
+func ParseGetAsyncAPIResponse(rsp *http.Response) (*GetAsyncAPIResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetAsyncAPIResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "yaml") && rsp.StatusCode == 200:
+		var dest string
+		if err := yaml.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.YAML200 = &dest
+
+	case rsp.StatusCode == 304:
+		break // No content-type
+
 	}
 
 	return response, nil

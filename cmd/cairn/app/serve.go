@@ -16,7 +16,8 @@ const drainWithin = 5 * time.Second
 // serve answers HTTP: what the roles offer, and health for all of them.
 func (a *App) serve(listener net.Listener) error {
 	mux := http.NewServeMux()
-	handler, err := a.handler()
+	stopping := make(chan struct{})
+	handler, err := a.handler(stopping)
 	if err != nil {
 		return err
 	}
@@ -31,6 +32,7 @@ func (a *App) serve(listener net.Listener) error {
 		Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return requests },
 	}
+	server.RegisterOnShutdown(func() { close(stopping) })
 	a.life.start("http", func(ctx context.Context) error {
 		failed := make(chan error, 1)
 		go func() { failed <- server.Serve(listener) }()
@@ -69,11 +71,12 @@ func (a *App) announce() error {
 	}.write(a.config.Data)
 }
 
-// handler is the REST interface, or health alone where the process has not the role.
-func (a *App) handler() (http.Handler, error) {
+// handler is the REST interface, or health alone where the process has not the role. Its streams end when stopping is
+// closed.
+func (a *App) handler(stopping <-chan struct{}) (http.Handler, error) {
 	all, err := rest.New(rest.Config{
-		Accounts: a.accounts, Asker: a.asker, Events: a.events, Threads: a.threads, Runs: a.runs, Devices: a.devices,
-		Effects: a.effects, Work: a.work, Waiter: a.waiter, Schema: a.schema, Keys: a.vault, Gateway: a.gateway,
+		Accounts: a.accounts, Asker: a.asker, Events: a.events, Threads: a.threads, Runs: a.runs, Devices: a.devices, Requests: a.requests,
+		Effects: a.effects, Work: a.work, Waiter: a.waiter, Schema: a.schema, Keys: a.vault, Gateway: a.gateway, Fanout: a.fanout, Stopping: stopping,
 		Embedder: a.embedder, Readiness: a.readiness, CatchUp: a.config.CatchupMax, TrustedProxies: a.config.TrustedProxies, Origins: a.config.CORSOrigins,
 		Limits: rest.Limits{Commands: a.config.CommandRate, CommandBurst: a.config.CommandBurst}, Now: a.config.Now, Log: a.log, Metrics: a.registry,
 	})

@@ -182,6 +182,51 @@ type DevicePage struct {
 	NextCursor *string  `json:"nextCursor"`
 }
 
+// DeviceRequest defines model for DeviceRequest.
+type DeviceRequest struct {
+	Action string `json:"action"`
+
+	// Answer The device's: rows, row, deleted, ok or error. Not in lists.
+	Answer *map[string]interface{} `json:"answer,omitempty"`
+
+	// Bytes The size of an answer that was too large.
+	Bytes    *int64     `json:"bytes,omitempty"`
+	DeviceID string     `json:"device_id"`
+	EndedAt  *time.Time `json:"ended_at,omitempty"`
+	ID       string     `json:"id"`
+	Kind     string     `json:"kind"`
+
+	// LateAnswer What the device answered after the outcome; it changed nothing of it.
+	LateAnswer *map[string]interface{} `json:"late_answer,omitempty"`
+
+	// Mutations What was changed. Not in lists.
+	Mutations *[]Mutation `json:"mutations,omitempty"`
+	OfferedAt *time.Time  `json:"offered_at,omitempty"`
+
+	// Reason Why it failed: `device_error` (the device says so in `answer`), `bad_result`, `result_too_large`, `deadline` (sent, and not answered in 30 s), `device_offline`, `outcome_unknown`, `cancelled`.
+	Reason *string `json:"reason,omitempty"`
+
+	// Request What was asked: filters, data, limit, vector. Not in lists.
+	Request     *map[string]interface{} `json:"request,omitempty"`
+	RequestedAt time.Time               `json:"requested_at"`
+
+	// Status `offered`: the device has it.
+	Status string  `json:"status"`
+	Table  *string `json:"table,omitempty"`
+
+	// Text The failure in words.
+	Text *string `json:"text,omitempty"`
+
+	// WaitUntil Until then an absent device is waited for.
+	WaitUntil time.Time `json:"wait_until"`
+}
+
+// DeviceRequestPage defines model for DeviceRequestPage.
+type DeviceRequestPage struct {
+	Data       []DeviceRequest `json:"data"`
+	NextCursor *string         `json:"nextCursor"`
+}
+
 // Effect defines model for Effect.
 type Effect struct {
 	DeviceID   *string `json:"device_id,omitempty"`
@@ -312,6 +357,41 @@ type Mutation struct {
 	Action string `json:"action"`
 	ID     string `json:"id"`
 	Table  string `json:"table"`
+}
+
+// NewDataRequest defines model for NewDataRequest.
+type NewDataRequest struct {
+	Action string `json:"action"`
+
+	// Data Of a get: which row.
+	Data *struct {
+		ID string `json:"id"`
+	} `json:"data,omitempty"`
+
+	// Filters Of a select: projectId, status, search, orderBy, clientId, includeArchived, taskId, dueDateFrom, dueDateTo.
+	Filters *map[string]interface{} `json:"filters,omitempty"`
+
+	// Limit Of a select: how many rows at most.
+	Limit *int   `json:"limit,omitempty"`
+	Table string `json:"table"`
+
+	// WaitSeconds How long an absent device is waited for.
+	WaitSeconds *int `json:"wait_seconds,omitempty"`
+}
+
+// NewMutation defines model for NewMutation.
+type NewMutation struct {
+	Action string                 `json:"action"`
+	Data   map[string]interface{} `json:"data"`
+
+	// Table All but a vector_upsert need one.
+	Table *string `json:"table,omitempty"`
+
+	// Vector Of a vector_upsert.
+	Vector *[]float32 `json:"vector,omitempty"`
+
+	// WaitSeconds How long an absent device is waited for.
+	WaitSeconds *int `json:"wait_seconds,omitempty"`
 }
 
 // NewThread defines model for NewThread.
@@ -735,8 +815,14 @@ type Window struct {
 	PrunedBefore *uint64 `json:"pruned_before,omitempty"`
 }
 
+// AfterHash defines model for AfterHash.
+type AfterHash = string
+
 // Cursor defines model for Cursor.
 type Cursor = string
+
+// DeviceID defines model for DeviceID.
+type DeviceID = string
 
 // IdempotencyKey defines model for IdempotencyKey.
 type IdempotencyKey = string
@@ -747,6 +833,9 @@ type IfMatch = string
 // IfNoneMatch defines model for IfNoneMatch.
 type IfNoneMatch = string
 
+// LastEventID defines model for LastEventID.
+type LastEventID = uint64
+
 // Limit defines model for Limit.
 type Limit = int
 
@@ -755,6 +844,9 @@ type MinPosition = string
 
 // RunID defines model for RunID.
 type RunID = string
+
+// Stored defines model for Stored.
+type Stored = bool
 
 // ThreadID defines model for ThreadID.
 type ThreadID = string
@@ -801,6 +893,9 @@ type TooLarge = Problem
 // TooManyRequests defines model for TooManyRequests.
 type TooManyRequests = Problem
 
+// TooManyStreams defines model for TooManyStreams.
+type TooManyStreams = Problem
+
 // Unauthorized defines model for Unauthorized.
 type Unauthorized = Problem
 
@@ -828,6 +923,60 @@ type GetDeviceParams struct {
 	MinPosition *MinPosition `form:"min_position,omitempty" json:"min_position,omitempty"`
 }
 
+// ListDataRequestsParams defines parameters for ListDataRequests.
+type ListDataRequestsParams struct {
+	// Limit How many at most.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `nextCursor` of the page before.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// MinPosition A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there.
+	MinPosition *MinPosition `form:"min_position,omitempty" json:"min_position,omitempty"`
+}
+
+// RequestDataParams defines parameters for RequestData.
+type RequestDataParams struct {
+	// IdempotencyKey Names the command: the same key, method, path and body is done once and answered the same, for ever. Another request under it is refused. Keys and the socket's `request_id`s are one namespace.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// GetDataRequestParams defines parameters for GetDataRequest.
+type GetDataRequestParams struct {
+	// MinPosition A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there.
+	MinPosition *MinPosition `form:"min_position,omitempty" json:"min_position,omitempty"`
+}
+
+// ListMutationsParams defines parameters for ListMutations.
+type ListMutationsParams struct {
+	// Limit How many at most.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `nextCursor` of the page before.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// MinPosition A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there.
+	MinPosition *MinPosition `form:"min_position,omitempty" json:"min_position,omitempty"`
+}
+
+// RequestMutationParams defines parameters for RequestMutation.
+type RequestMutationParams struct {
+	// IdempotencyKey Names the command: the same key, method, path and body is done once and answered the same, for ever. Another request under it is refused. Keys and the socket's `request_id`s are one namespace.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// GetMutationParams defines parameters for GetMutation.
+type GetMutationParams struct {
+	// MinPosition A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there.
+	MinPosition *MinPosition `form:"min_position,omitempty" json:"min_position,omitempty"`
+}
+
+// CancelMutationParams defines parameters for CancelMutation.
+type CancelMutationParams struct {
+	// IdempotencyKey Names the command: the same key, method, path and body is done once and answered the same, for ever. Another request under it is refused. Keys and the socket's `request_id`s are one namespace.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // ListEffectsParams defines parameters for ListEffects.
 type ListEffectsParams struct {
 	// MinPosition A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there.
@@ -836,7 +985,7 @@ type ListEffectsParams struct {
 
 // ListEventsParams defines parameters for ListEvents.
 type ListEventsParams struct {
-	// After The last position that one has; 0 is the beginning.
+	// After The last position that one has; 0 is the beginning. Absent: the beginning as JSON, and as a stream from now on.
 	After *uint64 `form:"after,omitempty" json:"after,omitempty"`
 
 	// Limit How many at most.
@@ -844,6 +993,21 @@ type ListEventsParams struct {
 
 	// MinPosition A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there.
 	MinPosition *MinPosition `form:"min_position,omitempty" json:"min_position,omitempty"`
+
+	// Types Only of a stream: events of these types, such as `thread.titled,thread.run_started`.
+	Types *string `form:"types,omitempty" json:"types,omitempty"`
+
+	// AgentID Only of a stream: events of the runs that this agent answers.
+	AgentID *string `form:"agent_id,omitempty" json:"agent_id,omitempty"`
+
+	// AfterHash Only of a stream: the hash of the event at `after`. Where another one is there, the stream begins with `event: reset`.
+	AfterHash *AfterHash `form:"after_hash,omitempty" json:"after_hash,omitempty"`
+
+	// Stored Only of a stream: each event has `stored`, what was stored byte for byte, to verify hash and digest by.
+	Stored *Stored `form:"stored,omitempty" json:"stored,omitempty"`
+
+	// LastEventID Only of a stream: the last `id` that came. It counts instead of `after`.
+	LastEventID *LastEventID `json:"Last-Event-ID,omitempty"`
 }
 
 // GetMeParams defines parameters for GetMe.
@@ -891,6 +1055,15 @@ type CancelRunParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// FollowRunParams defines parameters for FollowRun.
+type FollowRunParams struct {
+	// MinPosition A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there.
+	MinPosition *MinPosition `form:"min_position,omitempty" json:"min_position,omitempty"`
+
+	// LastEventID The last `id` that came.
+	LastEventID *string `json:"Last-Event-ID,omitempty"`
+}
+
 // GetScopeParams defines parameters for GetScope.
 type GetScopeParams struct {
 	// At The position of the last event that counts; absent: the newest.
@@ -898,6 +1071,27 @@ type GetScopeParams struct {
 
 	// MinPosition A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there.
 	MinPosition *MinPosition `form:"min_position,omitempty" json:"min_position,omitempty"`
+}
+
+// ListStreamEventsParams defines parameters for ListStreamEvents.
+type ListStreamEventsParams struct {
+	// After The last `seq` that one has; 0 is the beginning. Absent: the beginning as JSON, and as a stream from now on.
+	After *uint64 `form:"after,omitempty" json:"after,omitempty"`
+
+	// Limit How many at most.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// MinPosition A `Position` that an answer carried: the read waits up to 2 s until it shows what was written there.
+	MinPosition *MinPosition `form:"min_position,omitempty" json:"min_position,omitempty"`
+
+	// AfterHash Only of a stream: the hash of the event at `after`. Where another one is there, the stream begins with `event: reset`.
+	AfterHash *AfterHash `form:"after_hash,omitempty" json:"after_hash,omitempty"`
+
+	// Stored Only of a stream: each event has `stored`, what was stored byte for byte, to verify hash and digest by.
+	Stored *Stored `form:"stored,omitempty" json:"stored,omitempty"`
+
+	// LastEventID Only of a stream: the last `id` that came. It counts instead of `after`.
+	LastEventID *LastEventID `json:"Last-Event-ID,omitempty"`
 }
 
 // ListThreadsParams defines parameters for ListThreads.
@@ -1010,6 +1204,12 @@ type RegisterJSONRequestBody = Registration
 
 // ChatJSONRequestBody defines body for Chat for application/json ContentType.
 type ChatJSONRequestBody = ChatMessage
+
+// RequestDataJSONRequestBody defines body for RequestData for application/json ContentType.
+type RequestDataJSONRequestBody = NewDataRequest
+
+// RequestMutationJSONRequestBody defines body for RequestMutation for application/json ContentType.
+type RequestMutationJSONRequestBody = NewMutation
 
 // LogOutJSONRequestBody defines body for LogOut for application/json ContentType.
 type LogOutJSONRequestBody = RefreshToken
@@ -1238,6 +1438,27 @@ type ServerInterface interface {
 	// GetDevice One device
 	// (GET /api/v1/devices/{device})
 	GetDevice(ctx echo.Context, device string, params GetDeviceParams) error
+	// ListDataRequests What a device was asked for, the newest first
+	// (GET /api/v1/devices/{device}/data-requests)
+	ListDataRequests(ctx echo.Context, device DeviceID, params ListDataRequestsParams) error
+	// RequestData Asks a device for rows
+	// (POST /api/v1/devices/{device}/data-requests)
+	RequestData(ctx echo.Context, device DeviceID, params RequestDataParams) error
+	// GetDataRequest What a device was asked for, and its answer
+	// (GET /api/v1/devices/{device}/data-requests/{data_request})
+	GetDataRequest(ctx echo.Context, device DeviceID, dataRequest string, params GetDataRequestParams) error
+	// ListMutations The writes that a device was asked to do, the newest first
+	// (GET /api/v1/devices/{device}/mutations)
+	ListMutations(ctx echo.Context, device DeviceID, params ListMutationsParams) error
+	// RequestMutation Asks a device to write
+	// (POST /api/v1/devices/{device}/mutations)
+	RequestMutation(ctx echo.Context, device DeviceID, params RequestMutationParams) error
+	// GetMutation A write, and what became of it
+	// (GET /api/v1/devices/{device}/mutations/{mutation})
+	GetMutation(ctx echo.Context, device DeviceID, mutation string, params GetMutationParams) error
+	// CancelMutation Takes a write back that was not sent yet
+	// (POST /api/v1/devices/{device}/mutations/{mutation}/cancel)
+	CancelMutation(ctx echo.Context, device DeviceID, mutation string, params CancelMutationParams) error
 	// ListEffects What is asked for and has no outcome yet
 	// (GET /api/v1/effects)
 	ListEffects(ctx echo.Context, params ListEffectsParams) error
@@ -1262,6 +1483,9 @@ type ServerInterface interface {
 	// CancelRun Ends a run that is active or waits
 	// (POST /api/v1/runs/{run}/cancel)
 	CancelRun(ctx echo.Context, run RunID, params CancelRunParams) error
+	// FollowRun A run's answer as it comes
+	// (GET /api/v1/runs/{run}/events)
+	FollowRun(ctx echo.Context, run RunID, params FollowRunParams) error
 	// GetScope The whole account as it was at a position
 	// (GET /api/v1/scopes/{scope})
 	GetScope(ctx echo.Context, scope string, params GetScopeParams) error
@@ -1277,6 +1501,9 @@ type ServerInterface interface {
 	// Embed The vector of a text
 	// (POST /api/v1/storage/vectors/embed)
 	Embed(ctx echo.Context) error
+	// ListStreamEvents The events of one thing, opened
+	// (GET /api/v1/streams/{stream}/events)
+	ListStreamEvents(ctx echo.Context, stream string, params ListStreamEventsParams) error
 	// ListThreads Threads, the latest active first
 	// (GET /api/v1/threads)
 	ListThreads(ctx echo.Context, params ListThreadsParams) error
@@ -1307,6 +1534,9 @@ type ServerInterface interface {
 	// CreateTicket A ticket for the socket
 	// (POST /api/v1/ws/tickets)
 	CreateTicket(ctx echo.Context) error
+	// GetAsyncAPI The document of the socket
+	// (GET /asyncapi.yaml)
+	GetAsyncAPI(ctx echo.Context) error
 	// GetReference This document, as a page
 	// (GET /docs)
 	GetReference(ctx echo.Context) error
@@ -1425,6 +1655,266 @@ func (w *ServerInterfaceWrapper) GetDevice(ctx echo.Context) error {
 	return err
 }
 
+// ListDataRequests converts echo context to params.
+func (w *ServerInterfaceWrapper) ListDataRequests(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "device" -------------
+	var device DeviceID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "device", ctx.Param("device"), &device, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter device: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListDataRequestsParams
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "min_position" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "min_position", ctx.QueryParams(), &params.MinPosition, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter min_position: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListDataRequests(ctx, device, params)
+	return err
+}
+
+// RequestData converts echo context to params.
+func (w *ServerInterfaceWrapper) RequestData(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "device" -------------
+	var device DeviceID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "device", ctx.Param("device"), &device, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter device: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RequestDataParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RequestData(ctx, device, params)
+	return err
+}
+
+// GetDataRequest converts echo context to params.
+func (w *ServerInterfaceWrapper) GetDataRequest(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "device" -------------
+	var device DeviceID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "device", ctx.Param("device"), &device, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter device: %s", err))
+	}
+
+	// ------------- Path parameter "data_request" -------------
+	var dataRequest string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "data_request", ctx.Param("data_request"), &dataRequest, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter data_request: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetDataRequestParams
+	// ------------- Optional query parameter "min_position" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "min_position", ctx.QueryParams(), &params.MinPosition, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter min_position: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetDataRequest(ctx, device, dataRequest, params)
+	return err
+}
+
+// ListMutations converts echo context to params.
+func (w *ServerInterfaceWrapper) ListMutations(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "device" -------------
+	var device DeviceID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "device", ctx.Param("device"), &device, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter device: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListMutationsParams
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "min_position" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "min_position", ctx.QueryParams(), &params.MinPosition, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter min_position: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListMutations(ctx, device, params)
+	return err
+}
+
+// RequestMutation converts echo context to params.
+func (w *ServerInterfaceWrapper) RequestMutation(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "device" -------------
+	var device DeviceID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "device", ctx.Param("device"), &device, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter device: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RequestMutationParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RequestMutation(ctx, device, params)
+	return err
+}
+
+// GetMutation converts echo context to params.
+func (w *ServerInterfaceWrapper) GetMutation(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "device" -------------
+	var device DeviceID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "device", ctx.Param("device"), &device, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter device: %s", err))
+	}
+
+	// ------------- Path parameter "mutation" -------------
+	var mutation string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "mutation", ctx.Param("mutation"), &mutation, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter mutation: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetMutationParams
+	// ------------- Optional query parameter "min_position" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "min_position", ctx.QueryParams(), &params.MinPosition, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter min_position: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetMutation(ctx, device, mutation, params)
+	return err
+}
+
+// CancelMutation converts echo context to params.
+func (w *ServerInterfaceWrapper) CancelMutation(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "device" -------------
+	var device DeviceID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "device", ctx.Param("device"), &device, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter device: %s", err))
+	}
+
+	// ------------- Path parameter "mutation" -------------
+	var mutation string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "mutation", ctx.Param("mutation"), &mutation, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter mutation: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CancelMutationParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CancelMutation(ctx, device, mutation, params)
+	return err
+}
+
 // ListEffects converts echo context to params.
 func (w *ServerInterfaceWrapper) ListEffects(ctx echo.Context) error {
 	var err error
@@ -1468,6 +1958,51 @@ func (w *ServerInterfaceWrapper) ListEvents(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "min_position", ctx.QueryParams(), &params.MinPosition, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter min_position: %s", err))
+	}
+
+	// ------------- Optional query parameter "types" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "types", ctx.QueryParams(), &params.Types, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter types: %s", err))
+	}
+
+	// ------------- Optional query parameter "agent_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "agent_id", ctx.QueryParams(), &params.AgentID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter agent_id: %s", err))
+	}
+
+	// ------------- Optional query parameter "after_hash" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "after_hash", ctx.QueryParams(), &params.AfterHash, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter after_hash: %s", err))
+	}
+
+	// ------------- Optional query parameter "stored" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "stored", ctx.QueryParams(), &params.Stored, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter stored: %s", err))
+	}
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Last-Event-ID" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Last-Event-ID")]; found {
+		var LastEventID LastEventID
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Last-Event-ID, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Last-Event-ID", valueList[0], &LastEventID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "uint64"})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Last-Event-ID: %s", err))
+		}
+
+		params.LastEventID = &LastEventID
 	}
 
 	// Invoke the callback with all the unmarshaled arguments
@@ -1650,6 +2185,48 @@ func (w *ServerInterfaceWrapper) CancelRun(ctx echo.Context) error {
 	return err
 }
 
+// FollowRun converts echo context to params.
+func (w *ServerInterfaceWrapper) FollowRun(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "run" -------------
+	var run RunID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "run", ctx.Param("run"), &run, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter run: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params FollowRunParams
+	// ------------- Optional query parameter "min_position" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "min_position", ctx.QueryParams(), &params.MinPosition, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter min_position: %s", err))
+	}
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Last-Event-ID" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Last-Event-ID")]; found {
+		var LastEventID string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Last-Event-ID, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Last-Event-ID", valueList[0], &LastEventID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Last-Event-ID: %s", err))
+		}
+
+		params.LastEventID = &LastEventID
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.FollowRun(ctx, run, params)
+	return err
+}
+
 // GetScope converts echo context to params.
 func (w *ServerInterfaceWrapper) GetScope(ctx echo.Context) error {
 	var err error
@@ -1715,6 +2292,76 @@ func (w *ServerInterfaceWrapper) Embed(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.Embed(ctx)
+	return err
+}
+
+// ListStreamEvents converts echo context to params.
+func (w *ServerInterfaceWrapper) ListStreamEvents(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "stream" -------------
+	var stream string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "stream", ctx.Param("stream"), &stream, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter stream: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListStreamEventsParams
+	// ------------- Optional query parameter "after" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "after", ctx.QueryParams(), &params.After, runtime.BindQueryParameterOptions{Type: "integer", Format: "uint64"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter after: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// ------------- Optional query parameter "min_position" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "min_position", ctx.QueryParams(), &params.MinPosition, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter min_position: %s", err))
+	}
+
+	// ------------- Optional query parameter "after_hash" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "after_hash", ctx.QueryParams(), &params.AfterHash, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter after_hash: %s", err))
+	}
+
+	// ------------- Optional query parameter "stored" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "stored", ctx.QueryParams(), &params.Stored, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter stored: %s", err))
+	}
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Last-Event-ID" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Last-Event-ID")]; found {
+		var LastEventID LastEventID
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Last-Event-ID, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Last-Event-ID", valueList[0], &LastEventID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "uint64"})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Last-Event-ID: %s", err))
+		}
+
+		params.LastEventID = &LastEventID
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListStreamEvents(ctx, stream, params)
 	return err
 }
 
@@ -2095,6 +2742,15 @@ func (w *ServerInterfaceWrapper) CreateTicket(ctx echo.Context) error {
 	return err
 }
 
+// GetAsyncAPI converts echo context to params.
+func (w *ServerInterfaceWrapper) GetAsyncAPI(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetAsyncAPI(ctx)
+	return err
+}
+
 // GetReference converts echo context to params.
 func (w *ServerInterfaceWrapper) GetReference(ctx echo.Context) error {
 	var err error
@@ -2248,10 +2904,19 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/api/v1/threads/:thread/runs", wrapper.ListThreadRuns, options.OperationMiddlewares["listThreadRuns"]...)
 	router.GET(options.BaseURL+"/api/v1/runs", wrapper.ListRuns, options.OperationMiddlewares["listRuns"]...)
 	router.GET(options.BaseURL+"/api/v1/runs/:run", wrapper.GetRun, options.OperationMiddlewares["getRun"]...)
+	router.GET(options.BaseURL+"/api/v1/runs/:run/events", wrapper.FollowRun, options.OperationMiddlewares["followRun"]...)
 	router.POST(options.BaseURL+"/api/v1/runs/:run/cancel", wrapper.CancelRun, options.OperationMiddlewares["cancelRun"]...)
 	router.GET(options.BaseURL+"/api/v1/devices", wrapper.ListDevices, options.OperationMiddlewares["listDevices"]...)
 	router.GET(options.BaseURL+"/api/v1/devices/:device", wrapper.GetDevice, options.OperationMiddlewares["getDevice"]...)
+	router.GET(options.BaseURL+"/api/v1/devices/:device/data-requests", wrapper.ListDataRequests, options.OperationMiddlewares["listDataRequests"]...)
+	router.POST(options.BaseURL+"/api/v1/devices/:device/data-requests", wrapper.RequestData, options.OperationMiddlewares["requestData"]...)
+	router.GET(options.BaseURL+"/api/v1/devices/:device/data-requests/:data_request", wrapper.GetDataRequest, options.OperationMiddlewares["getDataRequest"]...)
+	router.GET(options.BaseURL+"/api/v1/devices/:device/mutations", wrapper.ListMutations, options.OperationMiddlewares["listMutations"]...)
+	router.POST(options.BaseURL+"/api/v1/devices/:device/mutations", wrapper.RequestMutation, options.OperationMiddlewares["requestMutation"]...)
+	router.GET(options.BaseURL+"/api/v1/devices/:device/mutations/:mutation", wrapper.GetMutation, options.OperationMiddlewares["getMutation"]...)
+	router.POST(options.BaseURL+"/api/v1/devices/:device/mutations/:mutation/cancel", wrapper.CancelMutation, options.OperationMiddlewares["cancelMutation"]...)
 	router.GET(options.BaseURL+"/api/v1/events", wrapper.ListEvents, options.OperationMiddlewares["listEvents"]...)
+	router.GET(options.BaseURL+"/api/v1/streams/:stream/events", wrapper.ListStreamEvents, options.OperationMiddlewares["listStreamEvents"]...)
 	router.GET(options.BaseURL+"/api/v1/scopes/:scope", wrapper.GetScope, options.OperationMiddlewares["getScope"]...)
 	router.GET(options.BaseURL+"/api/v1/effects", wrapper.ListEffects, options.OperationMiddlewares["listEffects"]...)
 	router.POST(options.BaseURL+"/api/v1/storage/vectors/embed", wrapper.Embed, options.OperationMiddlewares["embed"]...)
@@ -2262,6 +2927,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/docs", wrapper.GetReference, options.OperationMiddlewares["getReference"]...)
 	router.GET(options.BaseURL+"/docs/:file", wrapper.GetReferenceFile, options.OperationMiddlewares["getReferenceFile"]...)
 	router.GET(options.BaseURL+"/openapi.yaml", wrapper.GetOpenAPIYAML, options.OperationMiddlewares["getOpenAPIYAML"]...)
+	router.GET(options.BaseURL+"/asyncapi.yaml", wrapper.GetAsyncAPI, options.OperationMiddlewares["getAsyncAPI"]...)
 	router.GET(options.BaseURL+"/openapi.json", wrapper.GetOpenAPIJSON, options.OperationMiddlewares["getOpenAPIJSON"]...)
 
 }
@@ -2330,6 +2996,15 @@ type TooManyRequestsApplicationProblemPlusJSONResponse struct {
 	Body Problem
 
 	Headers TooManyRequestsResponseHeaders
+}
+
+type TooManyStreamsResponseHeaders struct {
+	RetryAfter *int
+}
+type TooManyStreamsApplicationProblemPlusJSONResponse struct {
+	Body Problem
+
+	Headers TooManyStreamsResponseHeaders
 }
 
 type UnauthorizedResponseHeaders struct {
@@ -3264,6 +3939,1479 @@ func (response GetDevicedefaultApplicationProblemPlusJSONResponse) VisitGetDevic
 	return err
 }
 
+type ListDataRequestsRequestObject struct {
+	Device DeviceID `json:"device"`
+	Params ListDataRequestsParams
+}
+
+type ListDataRequestsResponseObject interface {
+	VisitListDataRequestsResponse(w http.ResponseWriter) error
+}
+
+type ListDataRequests200ResponseHeaders struct {
+	Link     *string
+	Position *string
+}
+
+type ListDataRequests200JSONResponse struct {
+	Body    DeviceRequestPage
+	Headers ListDataRequests200ResponseHeaders
+}
+
+func (response ListDataRequests200JSONResponse) VisitListDataRequestsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.Link != nil {
+		w.Header().Set("Link", fmt.Sprint(*response.Headers.Link))
+	}
+	if response.Headers.Position != nil {
+		w.Header().Set("Position", fmt.Sprint(*response.Headers.Position))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListDataRequests400ApplicationProblemPlusJSONResponse struct {
+	BadRequestApplicationProblemPlusJSONResponse
+}
+
+func (response ListDataRequests400ApplicationProblemPlusJSONResponse) VisitListDataRequestsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListDataRequests401ApplicationProblemPlusJSONResponse struct {
+	UnauthorizedApplicationProblemPlusJSONResponse
+}
+
+func (response ListDataRequests401ApplicationProblemPlusJSONResponse) VisitListDataRequestsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.WWWAuthenticate != nil {
+		w.Header().Set("WWW-Authenticate", fmt.Sprint(*response.Headers.WWWAuthenticate))
+	}
+	w.WriteHeader(401)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListDataRequests404ApplicationProblemPlusJSONResponse struct {
+	NotFoundApplicationProblemPlusJSONResponse
+}
+
+func (response ListDataRequests404ApplicationProblemPlusJSONResponse) VisitListDataRequestsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListDataRequests409ApplicationProblemPlusJSONResponse struct {
+	PositionUnknownApplicationProblemPlusJSONResponse
+}
+
+func (response ListDataRequests409ApplicationProblemPlusJSONResponse) VisitListDataRequestsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListDataRequests410ApplicationProblemPlusJSONResponse struct {
+	GoneApplicationProblemPlusJSONResponse
+}
+
+func (response ListDataRequests410ApplicationProblemPlusJSONResponse) VisitListDataRequestsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(410)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListDataRequests422ApplicationProblemPlusJSONResponse struct {
+	InvalidApplicationProblemPlusJSONResponse
+}
+
+func (response ListDataRequests422ApplicationProblemPlusJSONResponse) VisitListDataRequestsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(422)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListDataRequests503ApplicationProblemPlusJSONResponse struct {
+	NotThereApplicationProblemPlusJSONResponse
+}
+
+func (response ListDataRequests503ApplicationProblemPlusJSONResponse) VisitListDataRequestsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListDataRequestsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListDataRequestsdefaultApplicationProblemPlusJSONResponse) VisitListDataRequestsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestDataRequestObject struct {
+	Device DeviceID `json:"device"`
+	Params RequestDataParams
+	Body   *RequestDataJSONRequestBody
+}
+
+type RequestDataResponseObject interface {
+	VisitRequestDataResponse(w http.ResponseWriter) error
+}
+
+type RequestData200ResponseHeaders struct {
+	IdempotencyReplayed *string
+	Location            *string
+	Position            *string
+	RateLimit           *string
+	RateLimitPolicy     *string
+}
+
+type RequestData200JSONResponse struct {
+	Body    DeviceRequest
+	Headers RequestData200ResponseHeaders
+}
+
+func (response RequestData200JSONResponse) VisitRequestDataResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.IdempotencyReplayed != nil {
+		w.Header().Set("Idempotency-Replayed", fmt.Sprint(*response.Headers.IdempotencyReplayed))
+	}
+	if response.Headers.Location != nil {
+		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
+	}
+	if response.Headers.Position != nil {
+		w.Header().Set("Position", fmt.Sprint(*response.Headers.Position))
+	}
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestData202ResponseHeaders struct {
+	IdempotencyReplayed *string
+	Location            *string
+	Position            *string
+	RateLimit           *string
+	RateLimitPolicy     *string
+}
+
+type RequestData202JSONResponse struct {
+	Body    DeviceRequest
+	Headers RequestData202ResponseHeaders
+}
+
+func (response RequestData202JSONResponse) VisitRequestDataResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.IdempotencyReplayed != nil {
+		w.Header().Set("Idempotency-Replayed", fmt.Sprint(*response.Headers.IdempotencyReplayed))
+	}
+	if response.Headers.Location != nil {
+		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
+	}
+	if response.Headers.Position != nil {
+		w.Header().Set("Position", fmt.Sprint(*response.Headers.Position))
+	}
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	w.WriteHeader(202)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestData400ApplicationProblemPlusJSONResponse struct {
+	BadRequestApplicationProblemPlusJSONResponse
+}
+
+func (response RequestData400ApplicationProblemPlusJSONResponse) VisitRequestDataResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestData401ApplicationProblemPlusJSONResponse struct {
+	UnauthorizedApplicationProblemPlusJSONResponse
+}
+
+func (response RequestData401ApplicationProblemPlusJSONResponse) VisitRequestDataResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.WWWAuthenticate != nil {
+		w.Header().Set("WWW-Authenticate", fmt.Sprint(*response.Headers.WWWAuthenticate))
+	}
+	w.WriteHeader(401)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestData404ApplicationProblemPlusJSONResponse struct {
+	NotFoundApplicationProblemPlusJSONResponse
+}
+
+func (response RequestData404ApplicationProblemPlusJSONResponse) VisitRequestDataResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestData409ApplicationProblemPlusJSONResponse struct {
+	ConflictApplicationProblemPlusJSONResponse
+}
+
+func (response RequestData409ApplicationProblemPlusJSONResponse) VisitRequestDataResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestData410ApplicationProblemPlusJSONResponse struct {
+	GoneApplicationProblemPlusJSONResponse
+}
+
+func (response RequestData410ApplicationProblemPlusJSONResponse) VisitRequestDataResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(410)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestData413ApplicationProblemPlusJSONResponse struct {
+	TooLargeApplicationProblemPlusJSONResponse
+}
+
+func (response RequestData413ApplicationProblemPlusJSONResponse) VisitRequestDataResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(413)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestData415ApplicationProblemPlusJSONResponse struct {
+	UnsupportedMediaTypeApplicationProblemPlusJSONResponse
+}
+
+func (response RequestData415ApplicationProblemPlusJSONResponse) VisitRequestDataResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(415)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestData422ApplicationProblemPlusJSONResponse struct {
+	InvalidApplicationProblemPlusJSONResponse
+}
+
+func (response RequestData422ApplicationProblemPlusJSONResponse) VisitRequestDataResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(422)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestData429ApplicationProblemPlusJSONResponse struct {
+	TooManyRequestsApplicationProblemPlusJSONResponse
+}
+
+func (response RequestData429ApplicationProblemPlusJSONResponse) VisitRequestDataResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(429)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestData503ApplicationProblemPlusJSONResponse struct {
+	UnavailableApplicationProblemPlusJSONResponse
+}
+
+func (response RequestData503ApplicationProblemPlusJSONResponse) VisitRequestDataResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestData504ApplicationProblemPlusJSONResponse struct {
+	OutcomeUnknownApplicationProblemPlusJSONResponse
+}
+
+func (response RequestData504ApplicationProblemPlusJSONResponse) VisitRequestDataResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(504)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestDatadefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RequestDatadefaultApplicationProblemPlusJSONResponse) VisitRequestDataResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetDataRequestRequestObject struct {
+	Device      DeviceID `json:"device"`
+	DataRequest string   `json:"data_request"`
+	Params      GetDataRequestParams
+}
+
+type GetDataRequestResponseObject interface {
+	VisitGetDataRequestResponse(w http.ResponseWriter) error
+}
+
+type GetDataRequest200ResponseHeaders struct {
+	Position *string
+}
+
+type GetDataRequest200JSONResponse struct {
+	Body    DeviceRequest
+	Headers GetDataRequest200ResponseHeaders
+}
+
+func (response GetDataRequest200JSONResponse) VisitGetDataRequestResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.Position != nil {
+		w.Header().Set("Position", fmt.Sprint(*response.Headers.Position))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetDataRequest400ApplicationProblemPlusJSONResponse struct {
+	BadRequestApplicationProblemPlusJSONResponse
+}
+
+func (response GetDataRequest400ApplicationProblemPlusJSONResponse) VisitGetDataRequestResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetDataRequest401ApplicationProblemPlusJSONResponse struct {
+	UnauthorizedApplicationProblemPlusJSONResponse
+}
+
+func (response GetDataRequest401ApplicationProblemPlusJSONResponse) VisitGetDataRequestResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.WWWAuthenticate != nil {
+		w.Header().Set("WWW-Authenticate", fmt.Sprint(*response.Headers.WWWAuthenticate))
+	}
+	w.WriteHeader(401)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetDataRequest404ApplicationProblemPlusJSONResponse struct {
+	NotFoundApplicationProblemPlusJSONResponse
+}
+
+func (response GetDataRequest404ApplicationProblemPlusJSONResponse) VisitGetDataRequestResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetDataRequest409ApplicationProblemPlusJSONResponse struct {
+	PositionUnknownApplicationProblemPlusJSONResponse
+}
+
+func (response GetDataRequest409ApplicationProblemPlusJSONResponse) VisitGetDataRequestResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetDataRequest410ApplicationProblemPlusJSONResponse struct {
+	GoneApplicationProblemPlusJSONResponse
+}
+
+func (response GetDataRequest410ApplicationProblemPlusJSONResponse) VisitGetDataRequestResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(410)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetDataRequest422ApplicationProblemPlusJSONResponse struct {
+	InvalidApplicationProblemPlusJSONResponse
+}
+
+func (response GetDataRequest422ApplicationProblemPlusJSONResponse) VisitGetDataRequestResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(422)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetDataRequest503ApplicationProblemPlusJSONResponse struct {
+	NotThereApplicationProblemPlusJSONResponse
+}
+
+func (response GetDataRequest503ApplicationProblemPlusJSONResponse) VisitGetDataRequestResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetDataRequestdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetDataRequestdefaultApplicationProblemPlusJSONResponse) VisitGetDataRequestResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListMutationsRequestObject struct {
+	Device DeviceID `json:"device"`
+	Params ListMutationsParams
+}
+
+type ListMutationsResponseObject interface {
+	VisitListMutationsResponse(w http.ResponseWriter) error
+}
+
+type ListMutations200ResponseHeaders struct {
+	Link     *string
+	Position *string
+}
+
+type ListMutations200JSONResponse struct {
+	Body    DeviceRequestPage
+	Headers ListMutations200ResponseHeaders
+}
+
+func (response ListMutations200JSONResponse) VisitListMutationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.Link != nil {
+		w.Header().Set("Link", fmt.Sprint(*response.Headers.Link))
+	}
+	if response.Headers.Position != nil {
+		w.Header().Set("Position", fmt.Sprint(*response.Headers.Position))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListMutations400ApplicationProblemPlusJSONResponse struct {
+	BadRequestApplicationProblemPlusJSONResponse
+}
+
+func (response ListMutations400ApplicationProblemPlusJSONResponse) VisitListMutationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListMutations401ApplicationProblemPlusJSONResponse struct {
+	UnauthorizedApplicationProblemPlusJSONResponse
+}
+
+func (response ListMutations401ApplicationProblemPlusJSONResponse) VisitListMutationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.WWWAuthenticate != nil {
+		w.Header().Set("WWW-Authenticate", fmt.Sprint(*response.Headers.WWWAuthenticate))
+	}
+	w.WriteHeader(401)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListMutations404ApplicationProblemPlusJSONResponse struct {
+	NotFoundApplicationProblemPlusJSONResponse
+}
+
+func (response ListMutations404ApplicationProblemPlusJSONResponse) VisitListMutationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListMutations409ApplicationProblemPlusJSONResponse struct {
+	PositionUnknownApplicationProblemPlusJSONResponse
+}
+
+func (response ListMutations409ApplicationProblemPlusJSONResponse) VisitListMutationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListMutations410ApplicationProblemPlusJSONResponse struct {
+	GoneApplicationProblemPlusJSONResponse
+}
+
+func (response ListMutations410ApplicationProblemPlusJSONResponse) VisitListMutationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(410)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListMutations422ApplicationProblemPlusJSONResponse struct {
+	InvalidApplicationProblemPlusJSONResponse
+}
+
+func (response ListMutations422ApplicationProblemPlusJSONResponse) VisitListMutationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(422)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListMutations503ApplicationProblemPlusJSONResponse struct {
+	NotThereApplicationProblemPlusJSONResponse
+}
+
+func (response ListMutations503ApplicationProblemPlusJSONResponse) VisitListMutationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListMutationsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListMutationsdefaultApplicationProblemPlusJSONResponse) VisitListMutationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestMutationRequestObject struct {
+	Device DeviceID `json:"device"`
+	Params RequestMutationParams
+	Body   *RequestMutationJSONRequestBody
+}
+
+type RequestMutationResponseObject interface {
+	VisitRequestMutationResponse(w http.ResponseWriter) error
+}
+
+type RequestMutation202ResponseHeaders struct {
+	IdempotencyReplayed *string
+	Location            *string
+	Position            *string
+	RateLimit           *string
+	RateLimitPolicy     *string
+}
+
+type RequestMutation202JSONResponse struct {
+	Body    DeviceRequest
+	Headers RequestMutation202ResponseHeaders
+}
+
+func (response RequestMutation202JSONResponse) VisitRequestMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.IdempotencyReplayed != nil {
+		w.Header().Set("Idempotency-Replayed", fmt.Sprint(*response.Headers.IdempotencyReplayed))
+	}
+	if response.Headers.Location != nil {
+		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
+	}
+	if response.Headers.Position != nil {
+		w.Header().Set("Position", fmt.Sprint(*response.Headers.Position))
+	}
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	w.WriteHeader(202)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestMutation400ApplicationProblemPlusJSONResponse struct {
+	BadRequestApplicationProblemPlusJSONResponse
+}
+
+func (response RequestMutation400ApplicationProblemPlusJSONResponse) VisitRequestMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestMutation401ApplicationProblemPlusJSONResponse struct {
+	UnauthorizedApplicationProblemPlusJSONResponse
+}
+
+func (response RequestMutation401ApplicationProblemPlusJSONResponse) VisitRequestMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.WWWAuthenticate != nil {
+		w.Header().Set("WWW-Authenticate", fmt.Sprint(*response.Headers.WWWAuthenticate))
+	}
+	w.WriteHeader(401)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestMutation404ApplicationProblemPlusJSONResponse struct {
+	NotFoundApplicationProblemPlusJSONResponse
+}
+
+func (response RequestMutation404ApplicationProblemPlusJSONResponse) VisitRequestMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestMutation409ApplicationProblemPlusJSONResponse struct {
+	ConflictApplicationProblemPlusJSONResponse
+}
+
+func (response RequestMutation409ApplicationProblemPlusJSONResponse) VisitRequestMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestMutation410ApplicationProblemPlusJSONResponse struct {
+	GoneApplicationProblemPlusJSONResponse
+}
+
+func (response RequestMutation410ApplicationProblemPlusJSONResponse) VisitRequestMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(410)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestMutation413ApplicationProblemPlusJSONResponse struct {
+	TooLargeApplicationProblemPlusJSONResponse
+}
+
+func (response RequestMutation413ApplicationProblemPlusJSONResponse) VisitRequestMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(413)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestMutation415ApplicationProblemPlusJSONResponse struct {
+	UnsupportedMediaTypeApplicationProblemPlusJSONResponse
+}
+
+func (response RequestMutation415ApplicationProblemPlusJSONResponse) VisitRequestMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(415)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestMutation422ApplicationProblemPlusJSONResponse struct {
+	InvalidApplicationProblemPlusJSONResponse
+}
+
+func (response RequestMutation422ApplicationProblemPlusJSONResponse) VisitRequestMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(422)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestMutation429ApplicationProblemPlusJSONResponse struct {
+	TooManyRequestsApplicationProblemPlusJSONResponse
+}
+
+func (response RequestMutation429ApplicationProblemPlusJSONResponse) VisitRequestMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(429)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestMutation503ApplicationProblemPlusJSONResponse struct {
+	UnavailableApplicationProblemPlusJSONResponse
+}
+
+func (response RequestMutation503ApplicationProblemPlusJSONResponse) VisitRequestMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestMutation504ApplicationProblemPlusJSONResponse struct {
+	OutcomeUnknownApplicationProblemPlusJSONResponse
+}
+
+func (response RequestMutation504ApplicationProblemPlusJSONResponse) VisitRequestMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(504)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RequestMutationdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RequestMutationdefaultApplicationProblemPlusJSONResponse) VisitRequestMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMutationRequestObject struct {
+	Device   DeviceID `json:"device"`
+	Mutation string   `json:"mutation"`
+	Params   GetMutationParams
+}
+
+type GetMutationResponseObject interface {
+	VisitGetMutationResponse(w http.ResponseWriter) error
+}
+
+type GetMutation200ResponseHeaders struct {
+	Position *string
+}
+
+type GetMutation200JSONResponse struct {
+	Body    DeviceRequest
+	Headers GetMutation200ResponseHeaders
+}
+
+func (response GetMutation200JSONResponse) VisitGetMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.Position != nil {
+		w.Header().Set("Position", fmt.Sprint(*response.Headers.Position))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMutation400ApplicationProblemPlusJSONResponse struct {
+	BadRequestApplicationProblemPlusJSONResponse
+}
+
+func (response GetMutation400ApplicationProblemPlusJSONResponse) VisitGetMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMutation401ApplicationProblemPlusJSONResponse struct {
+	UnauthorizedApplicationProblemPlusJSONResponse
+}
+
+func (response GetMutation401ApplicationProblemPlusJSONResponse) VisitGetMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.WWWAuthenticate != nil {
+		w.Header().Set("WWW-Authenticate", fmt.Sprint(*response.Headers.WWWAuthenticate))
+	}
+	w.WriteHeader(401)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMutation404ApplicationProblemPlusJSONResponse struct {
+	NotFoundApplicationProblemPlusJSONResponse
+}
+
+func (response GetMutation404ApplicationProblemPlusJSONResponse) VisitGetMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMutation409ApplicationProblemPlusJSONResponse struct {
+	PositionUnknownApplicationProblemPlusJSONResponse
+}
+
+func (response GetMutation409ApplicationProblemPlusJSONResponse) VisitGetMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMutation410ApplicationProblemPlusJSONResponse struct {
+	GoneApplicationProblemPlusJSONResponse
+}
+
+func (response GetMutation410ApplicationProblemPlusJSONResponse) VisitGetMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(410)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMutation422ApplicationProblemPlusJSONResponse struct {
+	InvalidApplicationProblemPlusJSONResponse
+}
+
+func (response GetMutation422ApplicationProblemPlusJSONResponse) VisitGetMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(422)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMutation503ApplicationProblemPlusJSONResponse struct {
+	NotThereApplicationProblemPlusJSONResponse
+}
+
+func (response GetMutation503ApplicationProblemPlusJSONResponse) VisitGetMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMutationdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetMutationdefaultApplicationProblemPlusJSONResponse) VisitGetMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CancelMutationRequestObject struct {
+	Device   DeviceID `json:"device"`
+	Mutation string   `json:"mutation"`
+	Params   CancelMutationParams
+}
+
+type CancelMutationResponseObject interface {
+	VisitCancelMutationResponse(w http.ResponseWriter) error
+}
+
+type CancelMutation200ResponseHeaders struct {
+	IdempotencyReplayed *string
+	Location            *string
+	Position            *string
+	RateLimit           *string
+	RateLimitPolicy     *string
+}
+
+type CancelMutation200JSONResponse struct {
+	Body    DeviceRequest
+	Headers CancelMutation200ResponseHeaders
+}
+
+func (response CancelMutation200JSONResponse) VisitCancelMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.IdempotencyReplayed != nil {
+		w.Header().Set("Idempotency-Replayed", fmt.Sprint(*response.Headers.IdempotencyReplayed))
+	}
+	if response.Headers.Location != nil {
+		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
+	}
+	if response.Headers.Position != nil {
+		w.Header().Set("Position", fmt.Sprint(*response.Headers.Position))
+	}
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CancelMutation400ApplicationProblemPlusJSONResponse struct {
+	BadRequestApplicationProblemPlusJSONResponse
+}
+
+func (response CancelMutation400ApplicationProblemPlusJSONResponse) VisitCancelMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CancelMutation401ApplicationProblemPlusJSONResponse struct {
+	UnauthorizedApplicationProblemPlusJSONResponse
+}
+
+func (response CancelMutation401ApplicationProblemPlusJSONResponse) VisitCancelMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.WWWAuthenticate != nil {
+		w.Header().Set("WWW-Authenticate", fmt.Sprint(*response.Headers.WWWAuthenticate))
+	}
+	w.WriteHeader(401)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CancelMutation404ApplicationProblemPlusJSONResponse struct {
+	NotFoundApplicationProblemPlusJSONResponse
+}
+
+func (response CancelMutation404ApplicationProblemPlusJSONResponse) VisitCancelMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CancelMutation409ApplicationProblemPlusJSONResponse struct {
+	ConflictApplicationProblemPlusJSONResponse
+}
+
+func (response CancelMutation409ApplicationProblemPlusJSONResponse) VisitCancelMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CancelMutation410ApplicationProblemPlusJSONResponse struct {
+	GoneApplicationProblemPlusJSONResponse
+}
+
+func (response CancelMutation410ApplicationProblemPlusJSONResponse) VisitCancelMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(410)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CancelMutation422ApplicationProblemPlusJSONResponse struct {
+	InvalidApplicationProblemPlusJSONResponse
+}
+
+func (response CancelMutation422ApplicationProblemPlusJSONResponse) VisitCancelMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(422)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CancelMutation429ApplicationProblemPlusJSONResponse struct {
+	TooManyRequestsApplicationProblemPlusJSONResponse
+}
+
+func (response CancelMutation429ApplicationProblemPlusJSONResponse) VisitCancelMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(429)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CancelMutation503ApplicationProblemPlusJSONResponse struct {
+	UnavailableApplicationProblemPlusJSONResponse
+}
+
+func (response CancelMutation503ApplicationProblemPlusJSONResponse) VisitCancelMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CancelMutation504ApplicationProblemPlusJSONResponse struct {
+	OutcomeUnknownApplicationProblemPlusJSONResponse
+}
+
+func (response CancelMutation504ApplicationProblemPlusJSONResponse) VisitCancelMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(504)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CancelMutationdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CancelMutationdefaultApplicationProblemPlusJSONResponse) VisitCancelMutationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListEffectsRequestObject struct {
 	Params ListEffectsParams
 }
@@ -3447,6 +5595,53 @@ func (response ListEvents200JSONResponse) VisitListEventsResponse(w http.Respons
 	return err
 }
 
+type ListEvents200TextEventStreamResponse struct {
+	Body          io.Reader
+	Headers       ListEvents200ResponseHeaders
+	ContentLength int64
+}
+
+func (response ListEvents200TextEventStreamResponse) VisitListEventsResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/event-stream")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	if response.Headers.Position != nil {
+		w.Header().Set("Position", fmt.Sprint(*response.Headers.Position))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		// If w doesn't support flushing, fall back to io.Copy.
+		_, err := io.Copy(w, response.Body)
+		return err
+	}
+	// text/event-stream messages are typically small; use a
+	// modest buffer and flush after each chunk so clients see
+	// events immediately instead of waiting on OS buffering.
+	buf := make([]byte, 4096)
+	for {
+		n, err := response.Body.Read(buf)
+		if n > 0 {
+			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
+				return writeErr
+			}
+			flusher.Flush()
+		}
+		if err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
 type ListEvents400ApplicationProblemPlusJSONResponse struct {
 	BadRequestApplicationProblemPlusJSONResponse
 }
@@ -3526,6 +5721,25 @@ func (response ListEvents422ApplicationProblemPlusJSONResponse) VisitListEventsR
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(422)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListEvents429ApplicationProblemPlusJSONResponse struct {
+	TooManyStreamsApplicationProblemPlusJSONResponse
+}
+
+func (response ListEvents429ApplicationProblemPlusJSONResponse) VisitListEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(429)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -4579,6 +6793,228 @@ func (response CancelRundefaultApplicationProblemPlusJSONResponse) VisitCancelRu
 	return err
 }
 
+type FollowRunRequestObject struct {
+	Run    RunID `json:"run"`
+	Params FollowRunParams
+}
+
+type FollowRunResponseObject interface {
+	VisitFollowRunResponse(w http.ResponseWriter) error
+}
+
+type FollowRun200ResponseHeaders struct {
+	Position *string
+}
+
+type FollowRun200TextEventStreamResponse struct {
+	Body          io.Reader
+	Headers       FollowRun200ResponseHeaders
+	ContentLength int64
+}
+
+func (response FollowRun200TextEventStreamResponse) VisitFollowRunResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/event-stream")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	if response.Headers.Position != nil {
+		w.Header().Set("Position", fmt.Sprint(*response.Headers.Position))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		// If w doesn't support flushing, fall back to io.Copy.
+		_, err := io.Copy(w, response.Body)
+		return err
+	}
+	// text/event-stream messages are typically small; use a
+	// modest buffer and flush after each chunk so clients see
+	// events immediately instead of waiting on OS buffering.
+	buf := make([]byte, 4096)
+	for {
+		n, err := response.Body.Read(buf)
+		if n > 0 {
+			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
+				return writeErr
+			}
+			flusher.Flush()
+		}
+		if err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+type FollowRun204Response struct {
+}
+
+func (response FollowRun204Response) VisitFollowRunResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type FollowRun400ApplicationProblemPlusJSONResponse struct {
+	BadRequestApplicationProblemPlusJSONResponse
+}
+
+func (response FollowRun400ApplicationProblemPlusJSONResponse) VisitFollowRunResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FollowRun401ApplicationProblemPlusJSONResponse struct {
+	UnauthorizedApplicationProblemPlusJSONResponse
+}
+
+func (response FollowRun401ApplicationProblemPlusJSONResponse) VisitFollowRunResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.WWWAuthenticate != nil {
+		w.Header().Set("WWW-Authenticate", fmt.Sprint(*response.Headers.WWWAuthenticate))
+	}
+	w.WriteHeader(401)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FollowRun404ApplicationProblemPlusJSONResponse struct {
+	NotFoundApplicationProblemPlusJSONResponse
+}
+
+func (response FollowRun404ApplicationProblemPlusJSONResponse) VisitFollowRunResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FollowRun409ApplicationProblemPlusJSONResponse struct {
+	PositionUnknownApplicationProblemPlusJSONResponse
+}
+
+func (response FollowRun409ApplicationProblemPlusJSONResponse) VisitFollowRunResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FollowRun410ApplicationProblemPlusJSONResponse struct {
+	GoneApplicationProblemPlusJSONResponse
+}
+
+func (response FollowRun410ApplicationProblemPlusJSONResponse) VisitFollowRunResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(410)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FollowRun422ApplicationProblemPlusJSONResponse struct {
+	InvalidApplicationProblemPlusJSONResponse
+}
+
+func (response FollowRun422ApplicationProblemPlusJSONResponse) VisitFollowRunResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(422)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FollowRun429ApplicationProblemPlusJSONResponse struct {
+	TooManyStreamsApplicationProblemPlusJSONResponse
+}
+
+func (response FollowRun429ApplicationProblemPlusJSONResponse) VisitFollowRunResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(429)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FollowRun503ApplicationProblemPlusJSONResponse struct {
+	NotThereApplicationProblemPlusJSONResponse
+}
+
+func (response FollowRun503ApplicationProblemPlusJSONResponse) VisitFollowRunResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FollowRundefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response FollowRundefaultApplicationProblemPlusJSONResponse) VisitFollowRunResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetScopeRequestObject struct {
 	Scope  string `json:"scope"`
 	Params GetScopeParams
@@ -5429,6 +7865,240 @@ type EmbeddefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response EmbeddefaultApplicationProblemPlusJSONResponse) VisitEmbedResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListStreamEventsRequestObject struct {
+	Stream string `json:"stream"`
+	Params ListStreamEventsParams
+}
+
+type ListStreamEventsResponseObject interface {
+	VisitListStreamEventsResponse(w http.ResponseWriter) error
+}
+
+type ListStreamEvents200ResponseHeaders struct {
+	Position *string
+}
+
+type ListStreamEvents200JSONResponse struct {
+	Body    EventPage
+	Headers ListStreamEvents200ResponseHeaders
+}
+
+func (response ListStreamEvents200JSONResponse) VisitListStreamEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.Position != nil {
+		w.Header().Set("Position", fmt.Sprint(*response.Headers.Position))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListStreamEvents200TextEventStreamResponse struct {
+	Body          io.Reader
+	Headers       ListStreamEvents200ResponseHeaders
+	ContentLength int64
+}
+
+func (response ListStreamEvents200TextEventStreamResponse) VisitListStreamEventsResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/event-stream")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	if response.Headers.Position != nil {
+		w.Header().Set("Position", fmt.Sprint(*response.Headers.Position))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		// If w doesn't support flushing, fall back to io.Copy.
+		_, err := io.Copy(w, response.Body)
+		return err
+	}
+	// text/event-stream messages are typically small; use a
+	// modest buffer and flush after each chunk so clients see
+	// events immediately instead of waiting on OS buffering.
+	buf := make([]byte, 4096)
+	for {
+		n, err := response.Body.Read(buf)
+		if n > 0 {
+			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
+				return writeErr
+			}
+			flusher.Flush()
+		}
+		if err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+type ListStreamEvents400ApplicationProblemPlusJSONResponse struct {
+	BadRequestApplicationProblemPlusJSONResponse
+}
+
+func (response ListStreamEvents400ApplicationProblemPlusJSONResponse) VisitListStreamEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListStreamEvents401ApplicationProblemPlusJSONResponse struct {
+	UnauthorizedApplicationProblemPlusJSONResponse
+}
+
+func (response ListStreamEvents401ApplicationProblemPlusJSONResponse) VisitListStreamEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.WWWAuthenticate != nil {
+		w.Header().Set("WWW-Authenticate", fmt.Sprint(*response.Headers.WWWAuthenticate))
+	}
+	w.WriteHeader(401)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListStreamEvents404ApplicationProblemPlusJSONResponse struct {
+	NotFoundApplicationProblemPlusJSONResponse
+}
+
+func (response ListStreamEvents404ApplicationProblemPlusJSONResponse) VisitListStreamEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListStreamEvents409ApplicationProblemPlusJSONResponse struct {
+	PositionUnknownApplicationProblemPlusJSONResponse
+}
+
+func (response ListStreamEvents409ApplicationProblemPlusJSONResponse) VisitListStreamEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListStreamEvents410ApplicationProblemPlusJSONResponse struct {
+	GoneApplicationProblemPlusJSONResponse
+}
+
+func (response ListStreamEvents410ApplicationProblemPlusJSONResponse) VisitListStreamEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(410)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListStreamEvents422ApplicationProblemPlusJSONResponse struct {
+	InvalidApplicationProblemPlusJSONResponse
+}
+
+func (response ListStreamEvents422ApplicationProblemPlusJSONResponse) VisitListStreamEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(422)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListStreamEvents429ApplicationProblemPlusJSONResponse struct {
+	TooManyStreamsApplicationProblemPlusJSONResponse
+}
+
+func (response ListStreamEvents429ApplicationProblemPlusJSONResponse) VisitListStreamEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(429)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListStreamEvents503ApplicationProblemPlusJSONResponse struct {
+	NotThereApplicationProblemPlusJSONResponse
+}
+
+func (response ListStreamEvents503ApplicationProblemPlusJSONResponse) VisitListStreamEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListStreamEventsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListStreamEventsdefaultApplicationProblemPlusJSONResponse) VisitListStreamEventsResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -7317,6 +9987,40 @@ func (response CreateTicketdefaultApplicationProblemPlusJSONResponse) VisitCreat
 	return err
 }
 
+type GetAsyncAPIRequestObject struct {
+}
+
+type GetAsyncAPIResponseObject interface {
+	VisitGetAsyncAPIResponse(w http.ResponseWriter) error
+}
+
+type GetAsyncAPI200ApplicationYamlResponse struct {
+	Body          io.Reader
+	ContentLength int64
+}
+
+func (response GetAsyncAPI200ApplicationYamlResponse) VisitGetAsyncAPIResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "application/yaml")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	_, err := io.Copy(w, response.Body)
+	return err
+}
+
+type GetAsyncAPI304Response = UnchangedResponse
+
+func (response GetAsyncAPI304Response) VisitGetAsyncAPIResponse(w http.ResponseWriter) error {
+	w.WriteHeader(304)
+	return nil
+}
+
 type GetReferenceRequestObject struct {
 }
 
@@ -7594,6 +10298,27 @@ type StrictServerInterface interface {
 	// GetDevice One device
 	// (GET /api/v1/devices/{device})
 	GetDevice(ctx context.Context, request GetDeviceRequestObject) (GetDeviceResponseObject, error)
+	// ListDataRequests What a device was asked for, the newest first
+	// (GET /api/v1/devices/{device}/data-requests)
+	ListDataRequests(ctx context.Context, request ListDataRequestsRequestObject) (ListDataRequestsResponseObject, error)
+	// RequestData Asks a device for rows
+	// (POST /api/v1/devices/{device}/data-requests)
+	RequestData(ctx context.Context, request RequestDataRequestObject) (RequestDataResponseObject, error)
+	// GetDataRequest What a device was asked for, and its answer
+	// (GET /api/v1/devices/{device}/data-requests/{data_request})
+	GetDataRequest(ctx context.Context, request GetDataRequestRequestObject) (GetDataRequestResponseObject, error)
+	// ListMutations The writes that a device was asked to do, the newest first
+	// (GET /api/v1/devices/{device}/mutations)
+	ListMutations(ctx context.Context, request ListMutationsRequestObject) (ListMutationsResponseObject, error)
+	// RequestMutation Asks a device to write
+	// (POST /api/v1/devices/{device}/mutations)
+	RequestMutation(ctx context.Context, request RequestMutationRequestObject) (RequestMutationResponseObject, error)
+	// GetMutation A write, and what became of it
+	// (GET /api/v1/devices/{device}/mutations/{mutation})
+	GetMutation(ctx context.Context, request GetMutationRequestObject) (GetMutationResponseObject, error)
+	// CancelMutation Takes a write back that was not sent yet
+	// (POST /api/v1/devices/{device}/mutations/{mutation}/cancel)
+	CancelMutation(ctx context.Context, request CancelMutationRequestObject) (CancelMutationResponseObject, error)
 	// ListEffects What is asked for and has no outcome yet
 	// (GET /api/v1/effects)
 	ListEffects(ctx context.Context, request ListEffectsRequestObject) (ListEffectsResponseObject, error)
@@ -7618,6 +10343,9 @@ type StrictServerInterface interface {
 	// CancelRun Ends a run that is active or waits
 	// (POST /api/v1/runs/{run}/cancel)
 	CancelRun(ctx context.Context, request CancelRunRequestObject) (CancelRunResponseObject, error)
+	// FollowRun A run's answer as it comes
+	// (GET /api/v1/runs/{run}/events)
+	FollowRun(ctx context.Context, request FollowRunRequestObject) (FollowRunResponseObject, error)
 	// GetScope The whole account as it was at a position
 	// (GET /api/v1/scopes/{scope})
 	GetScope(ctx context.Context, request GetScopeRequestObject) (GetScopeResponseObject, error)
@@ -7633,6 +10361,9 @@ type StrictServerInterface interface {
 	// Embed The vector of a text
 	// (POST /api/v1/storage/vectors/embed)
 	Embed(ctx context.Context, request EmbedRequestObject) (EmbedResponseObject, error)
+	// ListStreamEvents The events of one thing, opened
+	// (GET /api/v1/streams/{stream}/events)
+	ListStreamEvents(ctx context.Context, request ListStreamEventsRequestObject) (ListStreamEventsResponseObject, error)
 	// ListThreads Threads, the latest active first
 	// (GET /api/v1/threads)
 	ListThreads(ctx context.Context, request ListThreadsRequestObject) (ListThreadsResponseObject, error)
@@ -7663,6 +10394,9 @@ type StrictServerInterface interface {
 	// CreateTicket A ticket for the socket
 	// (POST /api/v1/ws/tickets)
 	CreateTicket(ctx context.Context, request CreateTicketRequestObject) (CreateTicketResponseObject, error)
+	// GetAsyncAPI The document of the socket
+	// (GET /asyncapi.yaml)
+	GetAsyncAPI(ctx context.Context, request GetAsyncAPIRequestObject) (GetAsyncAPIResponseObject, error)
 	// GetReference This document, as a page
 	// (GET /docs)
 	GetReference(ctx context.Context, request GetReferenceRequestObject) (GetReferenceResponseObject, error)
@@ -7866,6 +10600,237 @@ func (sh *strictHandler) GetDevice(ctx echo.Context, device string, params GetDe
 	return nil
 }
 
+// ListDataRequests operation middleware
+func (sh *strictHandler) ListDataRequests(ctx echo.Context, device DeviceID, params ListDataRequestsParams) error {
+	var request ListDataRequestsRequestObject
+
+	request.Device = device
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListDataRequests(ctx.Request().Context(), request.(ListDataRequestsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListDataRequests")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListDataRequestsResponseObject); ok {
+		return validResponse.VisitListDataRequestsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RequestData operation middleware
+func (sh *strictHandler) RequestData(ctx echo.Context, device DeviceID, params RequestDataParams) error {
+	var request RequestDataRequestObject
+
+	request.Device = device
+	request.Params = params
+
+	var body RequestDataJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RequestData(ctx.Request().Context(), request.(RequestDataRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RequestData")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RequestDataResponseObject); ok {
+		return validResponse.VisitRequestDataResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetDataRequest operation middleware
+func (sh *strictHandler) GetDataRequest(ctx echo.Context, device DeviceID, dataRequest string, params GetDataRequestParams) error {
+	var request GetDataRequestRequestObject
+
+	request.Device = device
+	request.DataRequest = dataRequest
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetDataRequest(ctx.Request().Context(), request.(GetDataRequestRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetDataRequest")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetDataRequestResponseObject); ok {
+		return validResponse.VisitGetDataRequestResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListMutations operation middleware
+func (sh *strictHandler) ListMutations(ctx echo.Context, device DeviceID, params ListMutationsParams) error {
+	var request ListMutationsRequestObject
+
+	request.Device = device
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListMutations(ctx.Request().Context(), request.(ListMutationsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListMutations")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListMutationsResponseObject); ok {
+		return validResponse.VisitListMutationsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RequestMutation operation middleware
+func (sh *strictHandler) RequestMutation(ctx echo.Context, device DeviceID, params RequestMutationParams) error {
+	var request RequestMutationRequestObject
+
+	request.Device = device
+	request.Params = params
+
+	var body RequestMutationJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RequestMutation(ctx.Request().Context(), request.(RequestMutationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RequestMutation")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RequestMutationResponseObject); ok {
+		return validResponse.VisitRequestMutationResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetMutation operation middleware
+func (sh *strictHandler) GetMutation(ctx echo.Context, device DeviceID, mutation string, params GetMutationParams) error {
+	var request GetMutationRequestObject
+
+	request.Device = device
+	request.Mutation = mutation
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetMutation(ctx.Request().Context(), request.(GetMutationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetMutation")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetMutationResponseObject); ok {
+		return validResponse.VisitGetMutationResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CancelMutation operation middleware
+func (sh *strictHandler) CancelMutation(ctx echo.Context, device DeviceID, mutation string, params CancelMutationParams) error {
+	var request CancelMutationRequestObject
+
+	request.Device = device
+	request.Mutation = mutation
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CancelMutation(ctx.Request().Context(), request.(CancelMutationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CancelMutation")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CancelMutationResponseObject); ok {
+		return validResponse.VisitCancelMutationResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // ListEffects operation middleware
 func (sh *strictHandler) ListEffects(ctx echo.Context, params ListEffectsParams) error {
 	var request ListEffectsRequestObject
@@ -8061,6 +11026,32 @@ func (sh *strictHandler) CancelRun(ctx echo.Context, run RunID, params CancelRun
 		return err
 	} else if validResponse, ok := response.(CancelRunResponseObject); ok {
 		return validResponse.VisitCancelRunResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// FollowRun operation middleware
+func (sh *strictHandler) FollowRun(ctx echo.Context, run RunID, params FollowRunParams) error {
+	var request FollowRunRequestObject
+
+	request.Run = run
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.FollowRun(ctx.Request().Context(), request.(FollowRunRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "FollowRun")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(FollowRunResponseObject); ok {
+		return validResponse.VisitFollowRunResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -8271,6 +11262,32 @@ func (sh *strictHandler) Embed(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(EmbedResponseObject); ok {
 		return validResponse.VisitEmbedResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListStreamEvents operation middleware
+func (sh *strictHandler) ListStreamEvents(ctx echo.Context, stream string, params ListStreamEventsParams) error {
+	var request ListStreamEventsRequestObject
+
+	request.Stream = stream
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListStreamEvents(ctx.Request().Context(), request.(ListStreamEventsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListStreamEvents")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListStreamEventsResponseObject); ok {
+		return validResponse.VisitListStreamEventsResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -8578,6 +11595,29 @@ func (sh *strictHandler) CreateTicket(ctx echo.Context) error {
 	return nil
 }
 
+// GetAsyncAPI operation middleware
+func (sh *strictHandler) GetAsyncAPI(ctx echo.Context) error {
+	var request GetAsyncAPIRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetAsyncAPI(ctx.Request().Context(), request.(GetAsyncAPIRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetAsyncAPI")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetAsyncAPIResponseObject); ok {
+		return validResponse.VisitGetAsyncAPIResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // GetReference operation middleware
 func (sh *strictHandler) GetReference(ctx echo.Context) error {
 	var request GetReferenceRequestObject
@@ -8750,164 +11790,206 @@ func (sh *strictHandler) Readyz(ctx echo.Context, params ReadyzParams) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H3tcts4tuCroLS3KjO9jO04SX/IldpyZ5JpT+drHc/NTiVZESKPJIxJQAFAK5qUt+7T3Ae7T7KFA4Ck",
-	"RFAiFdtxbvtPtxWS+Dg45+B8ny+DRORzwYFrNRh+GcyApiDxz2dndGr+n4JKJJtrJvhgODibAVFaAs3v",
-	"KXIBUjHBI6KKZEaoIvGHwcVPHwbx3iAaqGQGOTUj6OUcBsOB0pLx6eDyMhqcpJDPhQaeLE9hntElpM2p",
-	"Yi0LiIeEabKgiqSCAxnDREg4InrGFGGKaLMcmgOhXC1Abpv3BePn4T1x+KzJnE7hniI0TSUoRf4US8ie",
-	"fBiYZx8G8Z+3ji4Saodcn+HdDCSYjTBFJqLg6bah3gjFNg1l9k2TRBRcE6WFSIeEkjhnfDR3X8ZkIiSh",
-	"fEkk0DQilKeEchLTiQbpHhJVjMuxty3plGp4wXKmQ2uiuLUMJnpokCAReU55qj4MjuSTh78c6ScHMfnT",
-	"ybOz5ySVdKL/3HmyNyJjybJ9SpplYgHp+qyfnjw6OFo8Oew5K2i5PDYAak74FhLBU0W0IAvKdHAoxjVM",
-	"QQ4uzWBzKmkO2lHT00IqIcO4FxsEsy/EREzwcA0qOmw3UzHz7qcC5HIQDTjNzWyJHbIzpf0OATi+ojlY",
-	"MnLQG1Y0dQ7LiOSgZyKNyJzqGSLRWKRLA3mkR8ETcKhl6A/S8usIUQwuQO6RYy70DCSR8KkApUnBU5CO",
-	"HCRMCgXpHvkdlgqHwhFEcg76niKx+2bE0lgRKs2UQAwE1JwmFWws46qAU9v3fbPxOpRy+vkF8KmeDYaH",
-	"BwfRIGfc/35gzk1rkGbM//ue3P9/H3/4t0G0Btho8Pm+oks1GA7mknFNxxmQ47dPT05IMqOSJubUieDZ",
-	"0p7B5CXVyawJ/GNOYsNm4yF59OCQLGpcgguNgOCwAKXbtzm5b8feggWTV4LDtlUQbYjKwHdG1ZA8PHi0",
-	"sqRuyzETdVpTCy/5TSxIbtgW1SQXtbnWsD/Dz+tTpDChRaYHw8fmTOlnlhd5dcL214OoSavR4CXj7Qz3",
-	"mMRvSp6KEKLcoTtJqJQMHM0YPou8QZFibvjEIVGk4JplBoBqJhaKLMz35jZbSKY1cPNhO4XX+fk21lXw",
-	"k7+E2Yss+D1FWFrOYki5mkQWZmxDZkyaa9jcupvnOpuZrbZNp/HpphntG70mvTQvq7ngCpCd/krTU8sY",
-	"zK9EcA0c/6TzecbsNbw/l2KcQf4//6nsuVbD/5uEyWA4+B/7lfSzb5+q/Tf2KzvpmkSS02wiZA5pHJHq",
-	"R3XnRiQ2HJtNa/cwCjAJ5fc0GVsk2RtcRoOngk8yltzs+seFWppFfiqggNGkyDLzSxZ8BDy1uzI/EsoT",
-	"yDL7D5BTlo00PQfcHxd6NGGcZuxf9rnf6Kjg51ws8KXEbS62lDGXoAAlFaqBpAIsf8O7m5i79DIaPJNU",
-	"WSnwxqChEjGHEeDEbqVepjIkah/g4v4qONzo0gzADPSWosBLTwtBJlSSMcyYuSIFmQoiOJlIkVseEpFM",
-	"GP5jGIz5aiIQupTD4ojEc1lw3CRcmDVYPoZCNAdIFTF3N0khAw3pEekBmRN+QTN2s+fG7JzxkMQgpZAq",
-	"JnPBzLaoJkCTGVlIwafkgmYFHJGYpSMJRbWVNdmAjCETfIqiHV2VVHCLr4R+bmT2G90jkpmZ1a7ZXMJI",
-	"NDPGp2TB9MweoeGo9q/aJpai8At/KVI2YSHt6h+iIDN6AbVr3etzhm0HFMHQVtxr+/jOmt6y6f3yPdz7",
-	"K6HPzB5vlhciKcVDZEUGooybG9sQC0VkiUistJjPEW9QMEpgj/wq9Ix4nmclUsYNEyOvJYkLTi8oy4xA",
-	"aD4icyqtmrKgyzWworJxv9Q2NkGrppfgTl4bjFgwdaMAeyuMKoDoZ3g5ktiRYfUpxMRIw8h7EPFeFzoR",
-	"OfzdXgg3eqrCTl1eRkMiYQ5GV9SebJx2s8YFjpyUW6o1V3dcHtm/BTwat/OQ1KVKkjFQZAxL4RQv4KlX",
-	"QTMxxdN8I1H1xfefU5bd8C09r00/muD88ZB4xceqgiXfdhzMsES+prDsxNGcaP0Ntm3ksHK3Zie5SCEj",
-	"aLbRQmQkEUWWIvNKBWH6yIpuLI1RiY4VKAMJ/AdFl2QxY8kMz/NMiBdUTm+W22ohRpmZ1e0mBU1ZZvnG",
-	"zKh8RTKr2XP8Ql9SvnSCvrpZ8FMNI9Qx8QCWojgisbgAaaSs8kzUUmnI98grfzE7O+U676ibzjZyjvLF",
-	"ug3sfmUE6/Sxe90btHZjWn/ntNAzIY2Yf6OQL2oT4+1sRE9QRrI5Bx5ZCrACnpAEPs+NBkkEN5LemKaj",
-	"REIKXDOaqXjtHN69e3f/uNAz8zihGlYX3NA5LRT8fX7TQGiXI7ai29ecejKjfBoSGE9wAaV+YWRHpNK/",
-	"c1XM50JqSF9CyugZgvFGYVUuYJSbFYzMScZDMhapud2MiFZfgZnZyGx/P3t+/+c9tGi4acwqjq2eY/6c",
-	"SzEHqZk1OaBOFMCTaKCZBXTjQaFAjqxy1LSiVMaP9+WLkZvFjfmxtFaJ8T8hQa5wrBRTmnJ9oiFH4Kb2",
-	"bqTZm9p6JzRTEK1tgU7dgTRWOs5Eco7vMA252nYcv5rXcet2IColRYaT0CxTIYt4NJgwztRsJIG6k28s",
-	"gvF5oUdI5i1j5KBpSjVt33foeNZBiDdp8FVR6G1LsJdseCL4HDBoHivvwVIzseARsbBGZwkRBcomzaEK",
-	"yYOOhVW8cYtx70fugP0O12HuVhjCKnugDZynof0YbmF1TrTTjpcaFMqM8Lm+mRrM3JGVZ7GNHPBpZGZ3",
-	"34aW/JRmWXN1rzk48YhmWWRFfpplhGlFlIa5Mitc26ScFrl3gK7xPE6os5+KBSdGEpUpGvaR9eHWzVcT",
-	"IXMDK7PpHx+FYQAXLIGRNRz3ngnNcyN7HOVkKdVwX7McQhjUgqOMp/A5jNn4yLzWBOqEUCNpOlODwWUj",
-	"d+IHkA7R6M34NMLLKCJWbA3idV5oZMLdWc1L90WI23ChR24RtS2NhciA4gcbmI33KzmNYQWwRfsxus96",
-	"HoYEVWS951Ka6iKAleUaIiImE5DmDwM5tN558IeWgQTQGfJvNcxDUA+zuU0IHGJwQoRZcEfOV+d6Fqfd",
-	"mCXY/HbXzqx58mHm4izgpwVvY4sdj779vqhUtPDj8vg3c8vyEqiNV4MCDXP8pzOqj0tm1FVOuKIL+Eq5",
-	"QOUhbiF06zcKP7yC01kTR0tKjFFXMVo5Z3waV77UqTAXJg/QxfrJVjtbO93qzP0xl9usg7ft4F+CUtRa",
-	"AHqIj4nghmZw7NGMKS1kW2QGijuUpS6EwTAqc4XAwrkH0TPYiQlRllaH/t6dejTgRZYNPlb3KktbQ2W8",
-	"NKDIVBwROlbAtTdCmG+JAuAko6omvbyvXP3lTHkFtCpG4MOHt5vCA5gikM814qngo3Gh2iCmBUkFWcxY",
-	"BpaRorqXaHaB6h3wIjfLQs8dHvekwMM2DFLKYm442yAyi/3YugmzsKm438DluRQGO1ZQPQSBVZJoc/1W",
-	"MLYn7hTU1SiL9kkMI/2X87c1AhVOjl8do8kvdJD3ULgr2XI50EZ4VAfFhR3efEfww3V69BgQJisISdDW",
-	"zhXkINYbHuRYNF2GBJq15eAA/vXgmipTSE9SR6dvcHFzqtRCyA5KrR2j9kVoiX/Bk2vCbexjVZpCXatk",
-	"q6VIi6SnaPZPUUhOs/BUhimMDHvYPmQIlVdPOPSG4BnjEJ58LoUWyYqYVBMO62TSNDzMzQL7AaKXcBqS",
-	"xhw6lsuuYBu54yz3uwbZ9cNb2UC1snb8eeP58irtOUGl00XjEDGkZZTReZvOcg0iOPfKt6HVP5tMINEh",
-	"rlG71LqqdueMhx/Ma07ZbjrOHKj2Ns+AVrVJaPrUQ7uRuk1xsyHGYWmSnkMwTCtjF2gUFfIcJJlRRVjd",
-	"HtHGRZ0YhfPZDdQg5qC6ApNq6X4x7Ud7BYjpcOSGETMfQ5o6Y8Dq4i8g0XbGcvnlcU8ygRTrxuNFPnbc",
-	"amXpa0tyIwbXwbWVMUMKWAM1ZlTNwpJJMqPMqKbmDYIh0KvIUSMuZ1YNhRtrwlRExku0JhnE2EOWBq8n",
-	"g+H7LQqMFR3QaHsZbX531cS77e0zIbKnNMs6v3yKxohOr58W/BlPu43MdNZte281zO2LH2tcKwBvao7N",
-	"R04yRWInf8URiamHkflhRPyREfHLH9bgUgtuwydmifERBiUvrQcFMoWRNZTESsM8DqJEZ6a2hteWlyBB",
-	"OC6CyOXwNIjuFxByPVBPcWEJzgZPNgZrIZKaXyYcUq+AZpASxn0UQETEHLhzynreFf42yYDK2qfWeGl2",
-	"NWox/VZU2/We63udtYfpm6Ol2ShlUxdI+nX3WcuV1e++qQGrXLpDIosGkWfhm7EofPPQcHLDcyFdtMRn",
-	"XcW+RZ323e8yQwQP3GUzoGlbZg7GpnkQdVtW+NKzu3eThSD3nLKskGHV06j8+VxbE7i1sR7hRWB0G0UM",
-	"M0Ki2WAF3d2K6CYPI3GSURW2vG3QPiVouRwhREa8qxPja3QEvwW/XofUm4T75zaev4dOjXGgIQw/Jn97",
-	"+/oVeWOfE8a1QIwfi3TpYgrKhJ17Ck0M2+1zfrYS0MFNiMTaCVc30eZD7O4gC032girdIjOB/+duAosd",
-	"xdzlpTCXZebKXtfy8b22tdQMje0SXNjUtJHxvi/RrG45co6JjpJw7Xpu9YvWxbaextIZ5bzFzdxmSN3B",
-	"Ilpx0M0648Rj4aahLaq2GARrg6ERMu2tHK6ez1Z3Br4elYAMHo93C7QJkNb4a0NaiDDM2YIpwI0TP1BX",
-	"OWRdQ26jVac0uglwuNBeXsHCJtb0RDSUarentW0giuBS/KjXtZJWcOEgIQC9oUrfbnPh92ax22iq29kk",
-	"Z87pzrDV17B1dVap4Jm4+LnGgSQihRbuOZdiKmmuSCbEOaFhc8kGWczm5jQHf7aWodPZF2jFwcDVt5In",
-	"GVQiynj3MoBlQZmGlEyEDO7Lmq7UJj93B3m5cQ7tq/xNLDDDq8wktfHeTO1dc1TBCofSWUuIo6QJnLRo",
-	"aE5hxJTPiNBMCaMHxf/nvovcvn/igtKdXUCBvEApGw0EUbsQ3JzKl2bAYyyTTgjTJAfK1XaR3SnWdqc1",
-	"9znSQbXPDTT0u+NGa+LDWBRt9pYUruwk1nbjVl3uwm/Lria0iVOgKeOgAhpJMoM+MaDW4RmMx+jmvmz3",
-	"W57CRIKanQln6e8hg0j7qQ3hRFmkh+yx+nF4ZVOmtCyFzl1cqmuKqU1zJ4ePH9lQyhUDh/ehNgMMGn78",
-	"hjMb7puPPcms+27rMtrjH1dktJ+jq/DsnoJRotNKpu2m/7ayoK+WdtolS8en3mqXE7B+ReY507o9xnBz",
-	"+NHVyBRXFCpWDyiq9hWEiSg0hK8pTAeegksGTmZCAQ+Zt9De08LgUkhY35DWibXOdWdR3pwXYFITmmVj",
-	"aiM2mmfaHiG+S/xn2BDWiEwMnkLRrtvKgpPU3LgLpmei0MRZ9oeEpSoimMagImJxA1xtFZZDKAS6NeDP",
-	"xiv3jVzdfPZlkkC3e4ZmWTjVwIVojsbL8MW7wQKTlnpkU2zlad/t9o/ORtl4285PC/4M3+ttv2nVebdl",
-	"N2RUg3OetaZgoEWsL4huY+Boh2yPuegf6+0Z58ajxZe8srhDYLjsu6y2eFVry4uIC1ONqmD+Rkh5REqa",
-	"C0rt5U0fuNU3mD50IXsc6Fkhg4e5oNKsf3WgNowKxyFYKcEXp/HsoyZeV9jQpIMW7u3d5/1kxTaO1qZK",
-	"bMpzKHqHMPc+eH+AXbOV3MRtIPO8MWyp6L75sLLkXm+Z/AoCdsydfbPROqcFP0VPI6JZlnVw79hFNrTY",
-	"MiEgEPlfenL6mRwaXpdaGLsf1MsZA49MXkho7vZj1PDsGUEIE72YVl4IciELw6riFlXnBpPxNxaJMTNh",
-	"kPrKPwqR4etTdgF8pbQdxjKg96V32LxuE6+ksNqOD+8uFAKhjG6pAWCT7tegNIFmAD9zCGfe+nTW7Rl/",
-	"72bgAjqo0raCkDXAWBHTpiFbef6IGDxeKVnDYXNYvR1kq9fLLPepfbWU37rfGjXfQUgQmAMfAZqs1YaE",
-	"BsQgV1YzJTOaGi3bFRwhS9ARAklkKShNJky64nVd19ce6IfrkwVXIaMY1W4pmqAcGtUr+vRbRQvn6h9w",
-	"05opjZerCtv2jOyptMt56LlyZ2UIZauxHGQb4LDslfInh9EvadF7bjPDVuHCJ3bXjPgoRzj0r2BTP+4K",
-	"0deQtNxXK2k/Lckq5IHZLNyrrie9TjjBdGnVQeZfsQzUj+nXpVNga6bdaqc1fAr722QXuaSCfLl/t/Ad",
-	"4W+vuFAcXwJKjWzNCtVLfHeflmbN0Au+bsHG2FL3GoLAWjt3WU7DzBpI8DwHPgpb8n8FKu1lv9lQ4ta6",
-	"tvsoAMf1FQV3t7Ko4MFpmLeklGO0aOk8wiJRtoSykVN6RROMaXI+lb6gXNP2tNk00dfO8BmSQouwSOeS",
-	"h3se/C75z1tcohbqAQpuibAwhA8dJH4cuQaEDga3Mjh5VxlvpdzBptDTdicXSlj3FFkwCR0j0dbjRVur",
-	"JpzBZ30mMLy/b3RHuLqFc1/8+Ij8zn5FQuifG7m+mbZorDZfghUZzJW5OagskdA7yKJFd8b8JZyX6WX3",
-	"0fpesGvukNCmarajQKl++ETEBBUjJxEicu0URFtzoqyAch0YK9do7Wg2R43Ys70C9btdFLxGDfyMJecQ",
-	"iHfZ5W7V5VjbIqXwvag+SXhtOfgswzW4MgntFxXwdLRLGCZwLVkP3cxHmjZjwqkaGayV4XvDPDbKlmy7",
-	"VqjUO21gwXgqFtuW/c6+1cCXEqb1JVTQrK+7vsVy2gqAbYcZMI6lBXw1S+sdTbXJsrhLlFNarChI4e37",
-	"LKPdLq8tFNV68ZQugpsT6L8H8fwmhPKV/Lae9c7amVu96JNzSbYh8+aYxY0S9oZqS5vipNvF3q+smuO3",
-	"GTUqh63V0Cl31XYitSTCvq6N7jWztp9KWOrx5SDKrkA3X3lKnPevSPW1kfOB0xXn4RN06BJQdAvJfQFg",
-	"jIJYq6HmPfu9YgjsN6MdEp62RRAEHnnn1bcLLfkOCh1yMTKUrlqQt0MZxF3tANsqmnUqZHY1JchaeGbP",
-	"ULMrcT2v1W+shQjVCjytVDGrEVWIwt+VMuwqleb086hH3FnOeJ/XjZbU533blmJki0QFIsWtIOw4EMnE",
-	"AiSqtPV2FWUPjFrYtG13xoVtozWj2LwoH5K4lL1jzPoei0ITPRPKVTaktrWahD1y7MoL8XqtXTvjTtqz",
-	"h2RUHkENXM0TRK9qUkiml28Ny3GXp5XMyr+e+1X87d3ZIArkrK5UTp4KYd1XDx6TnPFCg9ojJ9qmriof",
-	"nW1LAyPZRITDBWZLEkqwN1HZ9gw5xpqcONN6biv0Mj4RgeOs8u7HkIkFiffpnO1fPIgjm51ZFuUlx2hX",
-	"xdO27cmYRJp2JuF7ihju6E65SuV37t6qF8YH7ivDl11n4DNTeu8D/8B/+AFDDdQPP+DBx21limPyp9Pn",
-	"T8kvjx7/9Oc9EmN1YUQfvi0ePWokUXzgtmOCxdAO/UvcSk8Nbi9FIbFzFKi9H34gCE/7G0fDugaWCqzg",
-	"4yin6l9lZiViTj8VYMu1rvYMfPLm9duTs5PXr2KS03NQBnrLqq9VhBl0fOkC+KNtza2OfFsNvRBE2f55",
-	"mGvLdFX4fUJ9J7g/PT54+Odyu3OgGnd55hs2xGsdG2xOge8p16sjnZ3k3y2bx1mqJmiu05nvJICF66yK",
-	"GuhzSeKVlmcxUfQCFIIMmUatoVr0gce+a0Hs2t4pLGXO6oVVDd5o52Re6WngFv2CKV1i7JcPaJ/6MBiS",
-	"9//1H//5MSIfapYq88//9R//eRkfVe5NZIj1xpkefhZTbE/BeO+DuY0yloArnMiwjtgEC10PXp6cVc28",
-	"zA/DrIo8p3I5GA7eCXmOvfmwKDDeaObUDR/57ezsTWlDHA6eUibrZsHh4IF3KtI5GwwHD/ce7B1Yk/IM",
-	"+d+++c/UGsfMrYa0epIOhuYfT5wKs9Io7PDgYD0GAz7r/ZnOsy3V35txJgg7hFPG+LlCteLhwaM2UbFc",
-	"x35VVb3O1wfD9x9XAGd7MtnACawtZESK94O32GTAWiYdw9x3fNCaJIQKAERipgLUnB6/CpuW0VKYvV9B",
-	"9pVEiMvVy07LAi4b5/Dgyub2/tXAIdki9TlNwTJY3z+LrTc1qvdq3VQgv3xvvQPqzbVxMLt8ZNF4M5rV",
-	"muLhJ79s/6TsQmc+ePBw+wdl8xD84HEX3A+0BzAfHx5u/9h3F8P3f+m0upWOIZfR4PHBwy6LrNo8IE5N",
-	"fOWJzd9VjZg2EfZxKbfYLDjtJLI6kR97gsailPi3ISUfLqcGdepPZlbp8pTfKDhvpSldiQE+gksWHMVh",
-	"FylkbhkshnXoBULL3w4PDodeYsH1xp4O4j3yDm+K4ySBuR6iGLGPTqX79paMcaKJxL48zpJg27kSDJSy",
-	"wviSzOh8DnxIYvvZCI3ltukW/jYD135i1fzab+BpvEeqdtS4LS5ceBpLlZEFBcmEuWWNwAHYvbdKVyR0",
-	"Shkve9GqpnxhWYi5LEVWUzNwoXvElYawsWC2hgPJ6dI2VXtAXrJfiRZTMBiyZ8NHatwZT3C1R3BLwGb1",
-	"yv5aL9/Lj9fD2usFgjtx9oMrndoVpb50av4KbvW8sjFjFIc7Iq7CkcXLqMRCg5JrV0MdDerdyTcx7VBD",
-	"87WO4F1vmf4t9L7pzXR4cHg9xx+6213lbFt3ydl3GKpNNQZ1d5o3LGc86HTBVt2k8KMOYnPZeHM3aabD",
-	"TrCv639j0afDPFV3ux2FpcddjnKtI+RXyFiVVEVcmElUSlXW9lulEjjZyrAVK1eNRbq8bzuHD39++PPP",
-	"Px78vCpuuSb4q+JWLWQ2qHtmzAeXq953er31uL3Qr+lqrRVKDim3WeZktXyNf+7W0fXm+EgH0ljvv9mV",
-	"O7iW1DtQbCc6KrveXgU1OPyztLCYodhpJRyj/pZlt9fUDWLjBAPIvv/F/nG5yeLiMioaOL/BI9vaFD71",
-	"Y/XoRH/bqKtNBq1qjn1HhHUdF/QfgRJfc3/gneitlj3hyKylPsjBQVONNDfPszIl4ZbePLVK6C30IebA",
-	"iQPE3fXzPSK9r/+8niKn1lLkupHEhe/G1ypuPbOvdLh5MGdxtfyXc8gckQPvCRnDlGH6e3k5obezup18",
-	"5eAK40uQHYScwTn9zPIiHwx/OTx8+PCnw4OHP/78+NFPP/144Ooh2qcHIbfxVsr1Kt8tIvGy4nQLhdsj",
-	"jQjjRMgULHr4uiWUTOn8ju4bSumtp3q0r5UeeXvGzqBMS5rz1eM7kX7uokAyCBUfOtGKnMPStvRNQWkp",
-	"lpBW+p/P/faN/nMMb0gov6fJGEjBfbPkVYYChtG+hKbr8FFbF+TprenxfbkzCt9i/8u3MingjWtvhCr3",
-	"cJuHpjIZRK2K0ku4veJZmRHaYj+3j+/Y8/colmHrGwykuqc2onSdBzufktr/UpWLu2zVT945WwP15jjP",
-	"fakmcTVAjL0wGxE8WEDO16FbMeQ12fQUtEeMDnIfliKtWm+7pLeA4WGlJt53aXxYKV8YIGMvnCOe23TA",
-	"O3L+brWsMSQ0BxuXVtXPWbV1r5Czq8AQpt7V0oF75IRjqL8rieD997VLoKmLndpKCVspEkPBXG8NpE0f",
-	"rB3jk9jGBDLdqoO54Oh2Gu1Zd/7qFC2XGXqrmIKrZdUeyRa2979g/Hyrg9O8s5Nz845tfAO2ccxL2jPM",
-	"oFkgqMY/kJgb/GP/iyx4uwzw0jvisPZhhElEZpqy83LknHLDtfJc4Usec8X7ScunBT/5S2/62/76yeSV",
-	"4IAxu9dOrq6EW4scbqMd1oj12RmdbiM+fGdnYn3Y0Q/wUqRswjzh/RF9FN+P2ebY3buLmcg8YnVkAfu2",
-	"EGR72LF9fqtIOBQ1d13xa75MJlZSawtPLotp3oUq3YUqXb/Aca2Wuzpj+mZmO546ZcKaHZjyRQSFxMQl",
-	"1eBuHaJ+sGCf2v+C/2+Xfc5YDkRLegHZsN5ZVrtsjqaBvJgTLWoGcqP3RGQishRSQjksyHiJXyYidYlB",
-	"E5Zlai3H0ebuaXruLJaZ4FMb80FyIb3LxSWUUAl7BFOHbHwyrbzKBDLASghHJLbmoNjGjEyIK23WkNDe",
-	"+lqGm1S+f4hC1jYfIxxjVPzivz47I/s5NFW+VdOMr5nYyyqzofmP02bDZUyPCHUpn5V43KqK6hVf4A37",
-	"/25Mh7TnvNkwbKDF70Jb/iDePisyltkspX0VG1LUSptu9/SViS0b/H3PfMqGe7liqq6QjM2jqeX77pF3",
-	"VeybBFyb4K4SscZqzwEjlpi+LvS1JcrVehl1Sqd4FCxq4ssp2xxUDxDKl8jtb5Mzsj8V3yWeXU/i2Qsx",
-	"VUQUuleeWdSi2WViesKviUieSsAEY5qpm0452pBM+o+25NE/gtZzR5PXSJOM75r66f9x392A7WmgZ7YW",
-	"/dpVyRQpFKSkmKP6MAVdqwWgCqwXIiRG8P14QBReLhFRM1FktpKCNeRaLWIMwEkmlD5yUT/mfo5IoYwC",
-	"xLAevUJ/rlt18+r1u7gtd+/V8RVXMrBFeDZa3pwyecdY7hjLVWWZl0iFeu5XJZgrLSSdwv4FJFpItQ++",
-	"XnRYNLCPr4eG6wWrb5iEcdJ0Q26xBc8dDd/R8Fcp1RaNbEQHVrar1X6xhNjMXnx8+Ojw5y7Ji7UWGa3R",
-	"9GdlA4x+LpvvOT6iVm/8LkTiLlDSUkDk7MONRkQ1kvTE8rFVU7a18c98I8FbWeTjFSx8ofybLd5UnzXk",
-	"HBXzhjm5T5TDnQ/1dvpQr9kleieQfOPUiddz4MrIL57rNdhld1ll/4v9Y2Pu+Y7s1X7mAk02eHLNPWBX",
-	"UfdyOCOHc676SHemSKzgU3zd3sIHX+8tvEURb+0XwVkJ+7twtzu/5ZUk5LezpUssL5rMQhU0Df1eBZ+5",
-	"3oC2LjRdp+frESaxpusNG2hO8YTSjSLljKpmvss3kijvpMPvJMLuQQee9kZiRWs8qKqC1h9YEr0NoYB/",
-	"ZRdQiaFlCW3fte4qhFKkme2S6W+37da4Kbmu7IsWlOtskzPfk1DBJ3Un492VXbqSpAZLn/fKTpe2x0ZT",
-	"4NtE2xm1Br022n5Blbb9Cm+MtK+TVqvttNVtMQ+xTjQvsowsMA5ttbk/eWd/6qr6McYFuGYpQ/LowQGJ",
-	"baeX+C5Q9A9Td8D3mzUY5LrrkATbpMzEQu1Emfd9vvMWCn1ZpkX/N6HRlXLcbTWuI/KSyvPUtr7KxQWk",
-	"R0i16o5s78i2L9m6MC+qyDyjjK/7pbvRbK/SA8HaAnaecIWBKyTmu0T/79uLfUfwXy0071AZoEHvutZp",
-	"PFzM1CFkloIckvh/lc2yn9gWgB+Kg4PDHxV8evL27Pj0bPT22f+Oj1xLNZTrVz9Cf0z1zbNXf8Ev9sir",
-	"Ih+DdLluXJApnasj1+JKaZirJ9ibNiYKO5JIsNkhM7EI1x0qW6hfobsp1pRlcT3b7IjEFgy2WBLuLh7a",
-	"xiPoYIrIYsaSma3rzAHSNo/TShPyZsnKgZkaG40XOXaftD9dG8bIVbv8GG1Pr7NCBLXHilU0VduarDp2",
-	"fUlzqwv7TSxITvnSZzoekYN6embkusa0g9DGWQXBZ2vL+MU+2GF1sUW/IXZZtPhdF45bQWhQN7wmmxi5",
-	"3sr1e3YPepLboJmyquA51SRjoAiVhsmH7rs7w9LdHfmVd2SJc4wTqhLg2OQRC9puk40Xal+z5BxWW/Y1",
-	"vFUCwygE9y2zIuxnGflGmg8PiAo0k7LxZjj84DpDt+wMbR57fHpXFfX2xhofuzPC7J6qLVuvGqcGpVOR",
-	"qE0mmFOYgASewPU148S0fjqFq+7BeTbDPrJJkQPXrkjdfLXC3ko7TgOK/S8Tlm1ulFFC5DnLthZOONG2",
-	"Rl5LUYSJHaJ7TYSP3U7hn/SC2mVsPgvXlg3NAjucmln+TqfW+w7b3mqVun64RpRu7bg6A5rp2b9aj9c/",
-	"7wblXcB2orF79d6WLZV572QuBfb9du0f23bmGu3u+VugDXtfz4Efvzn529vXrwZfKfHR1DrMafam1pZ+",
-	"RXgtO6A34ODWQR7uPbh+une73Qi4JbWMawvg/nH88kU/wPmBeyDJTQGnDSauYbra/5KIdFO9nBmsdk2n",
-	"xH2KoTrUJozaJutBXfyNfXsbFz32w95TWEinhZuaR1fMTXcXsNzWfmc8ba/j61rL710DR6yOAqdoO2oj",
-	"3i7bGaJ73DgfmmVi8Syf6+W/06wAD+o19IAsc43skxkk522q8AXIsVAw+FZHdYod3kGpFoadUL5XE/Ru",
-	"as572vZ6R9gpouiSLGbLdaEctFzeP0YjzzbJ2rxq37y87Hv9JJSTVCA9L4Q8D6LT6pBfBmOg0izr/Udz",
-	"fArkhUefQmaD4WAfrQ5unKY1SmBDV0UYj8oWI2gd2KtQpxRym3aZsqdgWYncXqG1r7HAcvPLp4KbleKx",
-	"1o0SzKylNEe4MbyGGLKnGTJ09VpJytwOykrPtUHQHtscoWwE59tx8HSlv5IvgrVeFr4JIFu0pznDcyEJ",
-	"JUnGbElZseD45piq+vJ85mL4ez0TCqsJYdU2pi3EJitP5lJMJc1tn2alXRSnH95i0OXHy/8fAAD//w==",
+	"7L37ctu2uij+Khj99kzabvqSxElTeTq/cdNk1bu5ndjdOWuSbBEiIQnLFKAAoBWtHJ/ZT7MfbD3JGXwf",
+	"wIsISpRiO0mrf1orJHH97tdPvUROZ1IwYXSv/6k3YTRlCv58ck7H9v8p04niM8Ol6PV75xNGtFGMTu9o",
+	"csmU5lJEROfJhFBN4ne9yx/f9eL9XtTTyYRNqR3BLGas1+9po7gY966uot5pyqYzaZhIFq/ZLKMLljan",
+	"io3KWdwn3JA51SSVgpEhG0nFjomZcE24JsYuh04ZoULPmVo37zMuLsJ7EuyjITM6Znc0oWmqmNbku1ix",
+	"7Od3PfvsXS/+fu3oMqE45PIMbyZMMbsRrslI5iJdN9Qrqfmqoey+aZLIXBiijZRpn1AST7kYzNyXMRlJ",
+	"RahYEMVoGhEqUkIFienIMOUeEp0Pi7HXLek1NewZn3ITWhOFrWVsZPoWCBI5nVKR6ne9Y/Xz/Z+Ozc+H",
+	"Mfnu9Mn5U5IqOjLfd57slcx4smifkmaZnLN0edYPPx8dHs9/vrfhrMyoxYk9oOaEZyyRItXESDKn3ASH",
+	"4sKwMVO9KzvYjCo6ZcZhE4z6G9WT5sgvRbYgcmSvAxCrD7c7oXpi/9X+zS6ZMIQaf3v7BKGACmkmTBGL",
+	"GYgMikWIEzASGbIxF5rMuZmQGEbpE8U0M4Ch3M7+IWdq0Yt6gk7tFmCCgZ28tsEZNYYp+/5/vT3c+4nu",
+	"jd5/enh09W+9aOkYo97HPU0XutfvCWkIhX30ycMjMmEfacoSPqUZSfmYGw1n/jhXWqowUsYW8/CF2J+F",
+	"xVFHBtr2kOCQq+/6V3bJE3b6a3jmFJ7e0YSnxSwzaiblJPhGL+op9iHnyhIwS686073fWQCqX9ApQ6Lm",
+	"YLlfUrgLtojIlJmJTCNi1wIoPZTpwt49UEcpEuYQ3VJDlhZfR4Dw7JKpfXLioMYunGlDcpEy5YiTYqNc",
+	"s3Sf/M4WGoaCEWRywcwdTWL3zYCnsSZUMQA9eyJ6RpPyQpCNlIdV2fee3Xj1lKb04zMmxmbS6987PIx6",
+	"Uy7877tRDfDI3v99/8NKkJspLgwdZoycnD0+PSXJhCqaWBwkUmQLvIPRc2qSAB6eCBJbphf3ydHde2Re",
+	"odkWlA1wiTnTpn2boz0cew0UjF5IwdatghhL4uz5Tqjuk/uHR7UldVuOnajTmp5RbZ5YAhHCiDCFyqg2",
+	"JOapW2lCp2yfnBoCXEkTLrRhNLXfebLVtlA7+R7Mvnf6a22hI6mm1PT6vZwL8/CoF1lw4dN82uv/dO/e",
+	"/fs/3ju8//DRg6Mff3x46IAHnx5GTaJs+X+Qf/0m52RqWSU1ZCorJ7pEWDL4vLq+lI1onple/8FhZWn3",
+	"aku5G1zKcy7amfwJiV8VfBxOlwqH1CShSnHmKIPl7cCPNMlnljfdI5rkwvDMgomeyLkmc/u9laDmihvD",
+	"BPKJtj1WZYh17DIXbfRT5WIV8VS52JBynhmpQkJiEzQZTSaOY06sSKrhyzgqzwH/hQwXhgFZtH9E9vAu",
+	"meKjBbJeS/tSPrYEcrhoOywcKQwRI5ppVlz9UMqMUQF7OZ/Ya2s7OgNPV50evrHRAV7Zl/VMCs1AHPmF",
+	"pq+RlNtfiRSGCfiTzmYZRzH2YKbkMGPTf/+HRhgth/83xUa9fu//Oyi1hwN8qg9e4Vc46ZJEP6WZxWi4",
+	"jvJHKbNGJLaMnY8rciwoAAkVdwwZIsDv96zcIMUo48ntrn+Y64Vd5Iec5WwwyrPM/lK5GDCR4q7sj4SK",
+	"hGUZ/gObUp4NDL1gsD8hzWDEBc34P/G53+ggFxdCzuGlxG0uRiyfWZkNJH1qGEklQ44Esi+xsuhV1Hui",
+	"qEYEubXT0ImcsQGDid1KvU5i0QwfwOL+JgW71aWhkNsnC5mDmGKkJCOqyJBNuBVqJBlLIgUZKTn1cnMm",
+	"LS21RMJ+NZJwulSw+TGJZyoXsEkgLBppMiihgrFUEyttkZRlzLD0mGxwMqfikmb8du+N45xxn8RMKal0",
+	"TGaS221Rg+RzrqQYk0ua5ezYsviBYnm5lSVpjgxZJsUYVCNaly1hiy+keWp13lvdI6CZnRXXrJgT4yZc",
+	"jFEfgiu0FBX/qmxiIXO/8Ocy5SMeYjx/lzmZ0EtWEcS8PcSS7YAhJbQV99oBvLOk9696v3gP9v5CmnO7",
+	"x9ulhYBKcR9IkT1RLqz0YZGFArBEwHtnM4AbEGUTtk9+kWZCPM1DHYILS8TIS0XiXNBLyjMrwtuPyIwq",
+	"VPPndLF0rKCs7xXa+qrTquj1sJOXFiLmXN/qgZ1Jq7wB+FlaDih2bEl9ymJi9RegPQB4L3OTyCn7AxnC",
+	"rd6qxKkLZtQnis0YNWCFQ7Rx+ugSFTh2ekmhiF7fdXlg/xLn0eDOfVKVkEnGmSZDtpBOVWYi9ZaKTI7h",
+	"Nl8pMB3B+08pz26ZS88q0w9GMH/cJ15VReW9oNuOglmSKJZUzK0omlMTvsC2rRxW7NbuZCpTlhEwexop",
+	"M6umZikQr1QSbo5RdLPqrBX9Y820PQn4B00XZD7hyQTu81zKZ1SNb5faGikHmZ3V7SZlhvIM6cbEqq95",
+	"MqnYQ/1Cn1OxcIK+vt3jp4YNQF+GC1jI/JjE8pIpK2UVd6IX2rDpPnnhGbOz8y/TjqrpeSXlKF6s2pD3",
+	"SiNyp4/d694gvB3Rcod/Blrplz57L81aMRgMHags64ItXxut/kPQ3EykstrNrW46r0wMQomVuJm2At0F",
+	"ExEiPsq1UhH2cWYVZyKFFXCHNB0kiqVMGE4zHS8dx5s3b/ZOcjOxjxNqWH3BDVUbT8GLMbd9CO3i01os",
+	"+5xbTyZUjENy8iksoFCrrMgMxOkPofPZTCrD0ucs5fQcjvFWz6pYwGBqVzCwNxn3yVCmlqlbybS6Ajuz",
+	"FVX/OH+692gfDDluGvDvoHoHvhIlZ0wZjpYWUAUDcBL1DMeDbjzINVMD1AmbhrDS5vO2eDFys7gx3xdW",
+	"Jzn8B0uAGJ5ozbWhwpwaNoXDTVEkoNmrynqd0aq+BTp2F9JY6TCTyQW8ww1DKrfqOn6xr8PWcSCqFAU6",
+	"m9As0yFHWtQbccH1ZKAYdTffWAQXs9wMAM1bxpgyQ1NqaPu+Q9ezfIQgQARflblZtwSULcITsY8Bm/SJ",
+	"9o5vPZFzERE8a/CxEpmDSNYcKlci6I+sw41bjHs/chfsd7h85m6FIajCC23APA3tx1ILVLWBAw0XhmkQ",
+	"ldnH6mYqZ+aurLiLdegATyM7u/s2tOTHNMtCZmTmpEKaZRFqOjTLCDeaaMNm2q5waZNqnE993MQSzROE",
+	"OhO4nAtiBXCVggcKSB9svebd8M6NwBmAm3GAtv+NZwKr5ACvo5gspYbtGT5lIQhqgVEuUvYxDNnwyL7W",
+	"PNQRoVbAdhYWC8tW3IYPWNoHvwUX4wiYUURQWg/C9TQ3QIS7k5rn7osQtRHSDNwiKlsqLPQWqFqJjXeA",
+	"OkUp7KMKoD9+tuFlKKbzbOO5tKEmD0BlsYaIyNGIKfuHPTkwWvrjDy0DEKDzyZ8ZNgudepjMrQLgEIGT",
+	"MkyCO1K+KtVDmHZjFsfmt7t0Z82bDxMXZ/h/nYs2stjx6tv5RamZhh8X17+aWhZMoDJe5RRomOI/nlBz",
+	"UhCjrnLCNTHga6UCZShDC6Kjuyz88BpuZ0kcLTAxBl0lVrkQXIzj0uk/lpZhigBeLN9subOl2y3v3F9z",
+	"sc3q8bZd/HOmNUXDxwbiYyKFxRkYezDh2kjVFtAF4g7lqQvwidCzK9jceUXBIdqJCFGelpf+1t161BN5",
+	"lvXel3yVp60Rdl4a0GQsjwkdaoieMkVwENGMCQiCKG/kbRmTUsw0LQ+tDGZ59+5sVRwL14RNZwbgVIrB",
+	"MNdtJ2YkSSWZT3jGkJCCupcYfgnqHRP51C4LHJZw3aMcLtsSSKXymaVsvcgu9n3rJuzCxnKvAcszJS10",
+	"1EA9dAJ1lGjzeJdnjDfuFNR6OFD7JJaQ/tO5GRsRNacnL07A0hm6yDsg3BVkuRho5XmUFyUkDm+/I/Dh",
+	"Mj56CAijFQtJ0GjeC1IQDAIIUiyaLkICzdJyYAD/enBNpSlkQ1QHX3dwcTOq9VyqDkotjlH5IrREjN5r",
+	"ntvQB1U1hbpWydYomebJhqLZP2SuBM3CU1miMLDkYf2QIVCu33DoDSkyLlh48pmSRiY1MakiHFbRpGl4",
+	"mNkFbnYQGwmnIWnMgWOx7PJsI3edxX6XTnb58mobKFfWDj+vPF2u454TVDoxGgeIIS2jiF1ddZdLJwJz",
+	"175tX30lgGdJDku8C7lxW6UeGcZqjCNqj4ftEyXnOrL/jXy8Q0TkBdhUlZIKrIyEC5JxbXRFVilXX6i/",
+	"gcwC/k8GPL+Idis0RyMlAQdIjVivVZxbsP7aFOMLjoENntG6C/SyVOX6Klw+xEwzaqpqfvfrQTGgFEuK",
+	"2F/qLC6MOKcuuGidobaIhZAjwk3wnmridouw5kZr3vpni+dORd1QX/Z6+/JyF3brqOH2SexgAwA2Jt9V",
+	"ZTq60ERLu5UYDzL+PkIHASrjEOKFannpkovskDS1NCom31n5AvMtIEjLXwcX5P4h0d9HxfxyNIJPItJw",
+	"u0ckLoPI9sN7LbB/Q1ix90b1hT2JEc8MUzoiFmwjAj6jiFyyxHTC5O2sGq0qkLvyuCZlT6h2AOpRzJmN",
+	"egWM9KJeoT1Z4oCGjM6YZ7ybpqNl1hIqO0eOoStWRtHBK7ILHUAwbnOQPyBG10yYAGIHQqnfMtdgGmMp",
+	"GUlVI3crzjXEWksa6AhV5HlDTQOsmTkqi17Leq6Nf3pWdrts9MloxBITEr5XsY41jKAp+VZCurqZCmeM",
+	"LsNk1Ti5yvbwYQMjoTJt9k/0DodRgl6wYMB6xi/BtyjVBVMVrF2jjDhrBMyHG6icWAG1lTMpl+4X0361",
+	"1wCfDkZuGTCnQ5amzqZeXzzS5tryi+seZRJQ2I0n8unQCf21pS8tyY0YXIcwaKoJ2TEboDEJZrdZaplM",
+	"KBd3tAusB7GEhx1Y3HknQ8l+hnAdkeECnDIWMPZBM2AvR73+2zWCBmrg4Pu8ila/W/eUrnv7XMrsMc2y",
+	"zi+/BuGh0+uvc/FEpN1G5ibrtr0zw2b44vsK1QqcN7XX5nNIuCaxM2NY2YT6M7I/jJTZIKEYCw8/KqIS",
+	"hsbDE7vE+BiS0BYoe7JMA7ejJNaGzcKCTmeitgTXSEsAIRwVAeBycBoE90smwuqUXCuTNwZrQZJKeEM4",
+	"oVUzmqG06GIIIyJnTLiQLk+7wt8mGaOq8in6AO2uBi0e1BJru/K5TdlZe5KsvVqaDTDJ5vP5WQvL2ozf",
+	"VA6rWLoDIgSDyJPw1VAU5jw0nFr8VCoXa/nRlJHzUad9b8bMAMADvGzCaNqWFw+R7f6Iui0rzPRw926y",
+	"0Mk9RaE6aMGlxrDpzKA9ACX8Y2AEIH4TS4wAaVY4E7d3xrnJw0CcZFSHHVgrjLiKGbUYYLK16BoL8Dmm",
+	"Nr8Fv14H1KtsZE8xj20D0zRkkYQg/IT8x9nLF+QVPidcGAkQP5TpwoXmFenydzRY6te7ufxsxUEHNyET",
+	"1DXrm2gLxekeZxKaDJJowzIT8//cTWDBUSwvL4S5LLMse9lYDu+1raXir2uX4MIem5WE920BZlUHjFOW",
+	"O0rCFfbcGl5UFds29DlOqBAt0Vpt/sgtHIslBV2tM448FK4aGkG1xa9WGQx8eenGymH9ftZGBcDrUXGQ",
+	"wevx5rs2ARJ9qM7gKC1xxmMKUON2k3XbdlqsNsu46pTGwu7Bw7znBZv/Sg19vc6qFg6QLFbvbVSaZXbg",
+	"qDdmprslanWIhJs6EGM1ZqaPCQpEyXnzdPEIVxdaWCs2hU7N2Q83M0LCkvGA+sTB+mkaEbRIRVYCVsnE",
+	"soWUqV8WEUkyzgS8wkWS5Sk7UcmEX7I0IobqC/sgzdmv1LCnSk6LH+cyaLTMwjUAaqua+IIAyio/laoA",
+	"RYr/3cPDdUn+FRj1YGGXq3sFhmtAMJZcYPplD0LTmAbLhr54LKcYX2h5Noe/OkMSWPE0lqypZaXfP4wC",
+	"xQ8yKcYd7JDF7h89POpQ4qAmf3j8wzNpQcEqRfks/ONCM1V6BEFGyBj8gfaOQT6DN64JNxHOp1xU//Fu",
+	"YJMFSCwJSFlGhrmlmbXlQXaxj4S4dSAqbU0BVKmts+bxaZifpvTjKT48OvzpIRyT+323yUhbIdfB3OcD",
+	"78PDo0fbQm9rWPELNseyDhuCLlhFulLnoFAVXIof9aZW0spuYZDQAb2i2nzdURvfWuDEyoiJrSMj7D3t",
+	"HCObOkauz6sRvBOXxtS4kESmrEX6nik5VnSqSSblBaFhc/sKXR4rQzQHf7JUH6Kzsx/NCQHVqVZxKGiE",
+	"KrKti2iQOmlvxsgB79Grwo072Fsa99C+SsuHRlSVNZkw25iHHcPXGNxdo1CmzY+taMJOWyx8zuAIBYci",
+	"QjMX/fC/95wutHfqUqKdXVkzdQlWGjAwR+1GlOZUvrAmXGNR8oBwQ6aMCr3e5OMMs7jTig8b8KDc5woc",
+	"+t1RoyUBcijzNnt9yq7tJpZ241Zd7MJvC1cT2sRrRlMumA5YtEAE7B4Zj3GnwbD4blGk7eGjr9lIMT05",
+	"l85TvIEMovBTzKQDWWQD2aP+cXhlY66N2kbFKCJbl+R2VA3JvQdHmNFWM5D7UNYO4nYjppjt2Y89yiyH",
+	"0FZltAcPazLao+g6AmxfM0GnLC1l2m7201YS9NnSTrtk6ejUmXGp2csscjrlxrSneq3OArkemeKaMnaq",
+	"eR3lvoJnInPDwmwKilGNmfABfFIzEXKPgL+ghcClLOGbBlC6kKnuJMq7gwJEakSzbEgxcL55p+2JutsE",
+	"rIUdKY3IqeAt5O22UZULklqOO+dmInNDnGe4T3iqI1dE0xvFmKvFyqcslInamneFwYebJhCuvvsiV7sb",
+	"n6FZFs74dtGNg+EizHhXWPDTQo8MBfZuut3NY4FBNl6389e5eALvbWz/b9V51yWZQwwxBl+0ZsKDR2XT",
+	"I/oa8/c6JN3P5OYpt55wrrxaeMkri1vk56rriplFX1BEXLZgVOZUNzJ7I1LgXFBqLzh9gKuvMH2YXG1w",
+	"oee5Cl7mnCq7/vpAbRAVjmNDKcGXRvXkoyJel9DQxIMW6u3DrzaTFdsoWpsqsSrdPN84k3Tji/cX2LVo",
+	"hJu47cg8bQxbKrpvPqwsuddbJr+GgE/Ls2832vN1Ll5DpAqAWZZ1CA/ARTa02CJ7JJCAXUQCbGZyaHjt",
+	"K9nEftAircgDkxcSmrt9HzUiQ6wgBPU2uNFeCHIhb/2yZjMkLLgazlCi1M4EucK1f5Qyg9fH/BIi68tS",
+	"+BALB977jbOXTZt4pWTdvZdrOIQiOrKrq2UZ0ySYAfzMIZg581WF1hdeeTNhoqzXjoWxsWA71mmHalAo",
+	"zx8TC8e1gqmCrc5uxkHWRk3Y5T7GVwv5rTvXqPgOQoLAjIkBA5P1qlQlgCDXFCUlE5paLdvl3ZAFM9g4",
+	"Q2Yp04aMuNKms2mzYjNvW5/KRTDnjRq3FENADo2q9WQ3W0UL5do8YLO1YBUw15bUPSt7auNSzzdcubMy",
+	"hIqG8ClTbQcHRZe1vzmInkzzjee2M6wVLnx9rYoRH+QIB/7l2VSvuwT0JSAt9tWK2o8LtAp5YFYL97rr",
+	"TS8jTrBqle4g89csA9Vr+mXhFNhgJEYFnsL+NtVFLilPvti/W/iW548sLhQHnjCtB1g6UG8kvrtPC7Nm",
+	"6AVfPm5lboJ7DY4ArZ3bLKdhZg3U2blgYhC25P/CqEJmv9pQ4ta6tPsocI7LKwrurrao4MUZNmup7AXZ",
+	"BoXzCEoUYwMsK6dsFI02pMnFWPly5k3b02rTxKZ2ho8syY0Mi3TbJchumbC5yiWKp74i+inASFgHiR9G",
+	"rhxCB4NbkdyyrYxXqzq3KnWh3ckFEtYdTeZcsY6RzMv5Bq1RJufsozmXkB62aXRHuMigc188PCK/818A",
+	"ETYvUbO8mbZo3jZfAooMlmWuDkpOFNs4yKJFd4YyEjAvN4vuo23KYJfcIaFNVWxHgXII7APm52svEQJw",
+	"bZWEUXGi1I5y+TBqbLRyNaujRvBur0H9bhcFb1ADP+fJBQvEu2zDW00x1rpIKXgvqk4SXtuU+WIvS+fK",
+	"FWtnVEykg23C+Jkwim+gm/lMhWZOEdUDC7UqzDfsY6tsqTa2QpXZagNzLlI5X7fsN/hWA16KM60uoTzN",
+	"6rqrWyymLQ+w7TIDxrE0Z59N0jaOplplWdwmyinNawpSePs+S3U75rUGo1oZT+EiuD2B/lsQz29DKK/l",
+	"R28b1d08/krtXeeSbAPmNXWAVknYK4rersqzaRd7P7N4qd9m1CjgvFTKtNhV241UktA3dW10L128/lbW",
+	"9F71PZ1vvwCwvNi8MPDnZl4FbldehG/QgUtA0c2V8O1nIApiqZS19+xvFEOA3wy2SJhdF0EQeOSdV18u",
+	"tOQbqDcv5MBium4B3g7V6K+1cFOlsHSnetLXUwm6hWZuGGp2La7npTL6lRChtipLFaQKYfibQoatY+mU",
+	"fhxsEHc25WKT162WtMn72BRxgLV6A5HiKAg7CkQyOWcKVNpqs8SiA2MlbNoXT8Ne3xMKzY6nfRIXsncM",
+	"VUOGMjfETKR2BeYpNsZXbJ+cuCqvotryBGfcSnv2JxkVV1A5ruYNglc1yRU3izNLchzzRMms+OupX8V/",
+	"vDnvRYGaB7UGNmMp0X119wGZcpEbpqHdMpQ+0D46Gzu0ANpERLBLyLYnlEDj2qJpPVCMJTlxYsysrsAu",
+	"VamwFxW/enl2Tg7m+gBf03FEcg05agmLfBvA+4dE92GtUHHiTOYKnkKGakIF0Qwv2PWTaWuvW+jIHvtm",
+	"/He2wG4uXIxkAObK4jJDlsk5iQ/ojB9c3o0jLEFQNHAhJ2D8BZDEnutcAeFxdus7Gori+Tp+Rb0a55Mu",
+	"20W+E755WtGYlX3k2uy/E+/EDz9APIT+4QeAzritpU1Mvnv99DH56ejBj9/vkxg60QCMi3VB81Ej0+Od",
+	"wKaCiEYdWny6lb62CLiQuYJG0Uzv//ADgfPE3zAaFO9BVEXpzKF32a7azkrkjH7IGbb2IHE1wePnVy/P",
+	"Ts9PX76IyZReMG1Pb1G2sY4gTVwsXJZBtK6X9bEHOTOXxGUNQkEJbsreaCPq29t/9+Dw/vfFdmeMGtjl",
+	"ue9pGC81NcTEB98of6M2+zjJfyIvglnKzu6ufbtvtldpXx0RnScTQjWJ3/Uuf3zXi/dJXOvjHhNNL5mG",
+	"IwPKVukSH70TsW/sF7te/hraXvFqEw4LN8Z5wmtt/9yin3FtCoj99A6MaO96ffL2X//9P+8j8q5iTrP/",
+	"/K///p+r+Lj0wQLVdluEU/Xnh5CSwIfx/jvLMjOeMFdkn0PN6RE0Reo9Pz0vyYD9YSlqPp1Stej1e2+k",
+	"utAzmmADGWC79tYtsfvt/PxVYejs9x5Trqq2y37vrvd80hnv9Xv39+/uH6LdewJE+sD+Z4wE0LJewNXT",
+	"tNe3/3jq9KxaL+17h4fLgSLsozmYmGm2plNYMxgGzg7OKePiQoPuc//wqE2eLdZxUHbgqjKfXv/t+9rB",
+	"uVqxEN0BGcJW7nnbO4M+fGg+dQTzwNFBtJtIHTgQBekUrOKZ+UVi7khLE6/NmnfVsjWu6hzZqJxdNe7h",
+	"7rXN7Z3AgUvChmZTmjIksL7FNF/u+/tMJrRLL9/ivWrPwtvtdGh3eYRgvBrMKn3j4ZOf1n9SNGq3H9y9",
+	"v/6Dor8mfPCgC+wHWsnZj+/dW/+xb8AN7//UaXW1pppXUe/B4f0uiyxbAgJMjXx5pdXflb2KVyH2SSG3",
+	"YKqecWJjFclPPEJDAwP426KSj+nTvSr2JxPUDD3mN5qToTRlSjHAh5mpXIDM7sKZLJeBio/3vNSK9O3e",
+	"4b2+l1hgvbHHg3ifvAFOcZIkbGb6IEYcgOdrD7lkDBONFLSudeYOLa2sSCCaCzWGBZnQ2YyJPonxswFY",
+	"9LEvNfy2A1d+Qoe1ym8m0ngfhQP4B9iWkC6GjqfayoKSZNJyWStwMCuImzKnktAx5YLkIoWKl7opXyAJ",
+	"scxSZhVdCBa6T1z9IwxYw0JFZEoX2Hf8LnnOfyFGjpmFkH2McalQZ7hBy9hcXS3dGlVavnJQWR9I2u9v",
+	"hrRXm8l0ouyH1zq1a2B05WwRNdjakGVDWisMd0xcGT+Ey6iAQguSS6yhCgav2SyjC7REriLalW+KT66i",
+	"rbjM5l3mvyhnund472auP8TbXZclLC7ojFAc1KYKgdrd5i3LGXc7Mdiy8zB81EFsfiHNUwjm2k6a6bCT",
+	"v0FHoD+v6NNhnrIB/JbC0oMuV/kSQ7n/wA4KnyNjlVIVcbEwUSFVoYG6zHdwspUlKyhXDWW62HM1xh7d",
+	"f/To4eGjuriVyOmUirQublXieoO6Z8Z9BLzemKc/56JE/fc3yForTXVCym2WOVltukQ/Nydgt0tHOqCG",
+	"X1oF+jpRhyeKajfNhhjbCY9eSHNutf1rwQYHf4gL8wmInSjhWPW3aNG0pG4QDGYMAPvBJ/zjapXFxaV9",
+	"NGB+hduYp4U9eUbNpLQjpX6surQZrZD3oq8Nu9pk0LKw5jeEWDfBoP8KmPhS+AvfCt8O7Ct7yrPxEvuW",
+	"MqfqhQmaGiYwpbJo6uacCUH69NdeBzzzQujaF12c59eHutWmOe3G3zCLfMbFxVqdwL6zlT7w18X6Qjr/",
+	"6nHelQ1x1S1rCY3NnMEKWfBS43tXD2FNzJWcC6AgQ4qtORSjaURkbjRPGXjmVC5KvzqvtIA7WVmCk8TV",
+	"yp7e8GXApnb/kOjS+DWVU7CvuXYYArvbAdRxKdAg57oDWoG/ND1izir0kt/K6hhjtEbsvawo4UAJ4IRO",
+	"Gfmu0qT5ezvFfLIAf+93MQa7YHM4qqWIv98nJwRLccAW0VrnKgn37d3BoWRMax+j5bqxYTl80CCaJNcR",
+	"7V8xrP3mqO0t2QGXqm7fsilwqfdY0ByEjay0TxTeWX6+Ejtel7uzBEcDmpX9BI8dXdnZ83b2vJ0971pc",
+	"mV/MOqcvdCkRWTS3rDok+nQ3wLXoSAef7M+B+7naYFHhZ5/FoZfJ2SrDRmVx37Z5YyVB95YnCL8Diaxo",
+	"XrwzevyV1R9vnG+Y5UvlZxWq15JLtjeFPC+G2dlBdnaQHSG4GUJgtX+MT3ZB/02aYCRJ5WcaRU5c0KwU",
+	"FeVhyT7SsItEhM5mSl6ylAwXEBvkQ4I4xupXI4j7hLrORl7/d10cIMRnyND0wV0QUWR35cN1qSDY4Kaw",
+	"kGD4PcR7L7eSR2sGnJWQQ5kuiP13vaG9Zp/EmI+JYelFvgGGXd3R1Taw/coCrf4c2wOLi0K3MU8xShx7",
+	"UuDjfe6qzOMvfARmIpe3Ub4WNbrkVCaA0XEgR7J8HDx+ErfaVIqEwT+HXaXMf+xiVLldxbyw68lqp3+q",
+	"iZZSYNwUNrQFo95OZd+p7DuV/U+oshuJTLZNZa+G0tw9PHr04MeH22jyhXh/8Mn/uVKDvx5GsIH6Pi0n",
+	"3KnuO4n9zyaxO1G6BQS219Yr6HyAFa7bU5Xw+Z8Fs4NS5Bd0knFdlhjfCWY7weymadhfQVQ6pxeV3N0h",
+	"TS7KBF4hDSpQC2a29HdUyv4GLZ5FY6vDw7C180lRS/crjUbGBbZZGc8nDIrME3cQu5DkbzEQ8o2zEyzX",
+	"dtdLtd07hUlCFtgKjHA5j7SwT8+rVooOSYu8yC7qu0IKmEkIkU8xxCvFRArIHEOTR9HkK8KiDUXlAS6w",
+	"PXpEYp72Y/B++BIL++SZxVycVZOxJFK4OZ5RbfagJsfe6a8uZ98im6IJzMcFSWUCJ2/2p2kL5l+6htJr",
+	"Q7Kh40C9eaerVHBMDn2JgCEbc2heU1Ztqf2zPQ178Cg/Ul3USsA9CTknUrRVEIFD7VWlrWbpl6Ix9E/3",
+	"7t2//+O9w/sPHz04+vHHh/UO74ehIjHX566p0cWoWdwrW1TrRPQRdHz2q2bErk1XykdgWfR9KISQRu6X",
+	"ysXAVXOOW4uu2IFqR1ZvCL2+I/SGiycqF87kZyYWmaE5ncsrbr1Y+5LrR9Oy0A7rXHMnJxZ6fqN60uUC",
+	"z4xUQDfXwwR1SGQVihtlgXYSxwGvJ9UVLy4q6A/qdM6wT8mYznaM9Dal2zMk8rfKfcsSBGVJq7fvLdz7",
+	"0lFv31+9X/bZlWWVHPJjfC4t+EPkmv504tVTV28sY6E2l1Ynv2ALDYlJKdNGyYXloT5OwHcZAocReJnJ",
+	"qbEq7B1DhozkInV9b+rMj1nJ6Dlr1n85Ci3B8rexG6eCEF9Uu9wGRXa6WUPsBBEZpZeyy8W6MhulGha1",
+	"m57Z16tPFb1HWoog4OMd+f8W9Sh7gVgN745eCdJVGlwGR5aNia/aQ6hcOgX1OdWe+lJD4nKAmEgVKMMG",
+	"rYpLZaiSjd0k02NmWgMwm3ALTe9B37JzaBfdFbDl1rovf5N+mlqj7AAae20a4PybdNDs0Lk0i5ROlgLl",
+	"GgULauicbxAASU4FFJV2zbe8JldhAk27wetcdLIagGp3R0PvnAgVfqy6EMMTF9DEzUrVcCWOXree+C3H",
+	"ZPquqX/lSMwd2SiKyDncs8RgZQQlIHODfhx8UrlolwGe+2oq0GU7gnL1dhopMxA/oLaEnjPVX2oEG2by",
+	"+eaO3Ne56Baot2yOW+eRHb2QgkHh1RtHV9csuEUOx5JVS8j65JyO1yEfvLM1st7v6FF8LlM+4h7xdoEb",
+	"X3fgBvLd+URmHrA6koCOARlfFQrfYlDFYx8tAT17dzEVu5iKa4up2F7guFHLXZUwfTGznUidMlEEmLt2",
+	"1VJhsniDunWIpKgQvTUe5DOoab93ZuWaJ86R0lbI9rOK1rqKEjE2EorJHGpjUF8jF3IyKiYXLKlhjyVc",
+	"iPYYuncULmXvxA76lCOUFH1KS32VsMXFjNnZjVrEzukHkS4Q4TKvRrgU9p59Ao44WBDDqiFcl8X3XWGP",
+	"I99gguE1D5WcazBoVZpQNAXJkcwyOb9VRtTiKIfMFezM77rGgnaLxK1Ub2vn3eb+fHhUbeX6X9+9Pdz7",
+	"6f2/v91/j3/8HybS7/9tVXtXIQlPESS5dhffu+rAFK/Dy9ihgu52UmrQVfN3mWNFZYoVCrnZ30mnO6fl",
+	"Sa3Wp7MRQ8GhlTKwTuSM6YNP8P92VficTxkxil6yzAUDVZqUm5C/NJ9BCmAZT6PpIiIjmaUsJVSwORku",
+	"XEBP6pp9jHiW6aXmSpiIiDTXPsmkGDvaOpXKe/hdOSWq2D6BdiAOQ8qoQMIyBi0Yj0mM3oEY60COiOup",
+	"3lDYz+yRrLMA/l3mqrL5GM4xBloQ/+3JOTmYsqYFsG6p126ejYz0TSpUHLRjzECkMWILqTTs+tglUfYr",
+	"1pJWy6T5kqFIt2ZSxHte7Se0pyV26R9/lYRtsCAUHSoKdxvkbxctg7sEfhTNKlaEfzzxbRjcyyVRdR1s",
+	"sTdGpYfXPnlT1rNVmEsuBWREQ6w15aFYSDl+mZsba34DK4XWxd1SeI+Clf2U2wQGBvoDoWIB1P5rik3Z",
+	"HIt36Zw300zmmRxDwbuNesdELYa+TI5PxQ0hyWPFoGkYzfRt1w5c0SDq720Nof4KRrAdTt4gTnKxbTsn",
+	"/48HjgO2t3aCxJgsXWKVXGObz3wG6sOYmUp/P51Do1KpIAPj4SHRwFwioicyz7A7otOiQIsYMibAoHTs",
+	"gkAtf45IrqGirEEDDjfas6tQyQ7cxdfCe6+Prpxj164W4dlqeTPK1Y6w7AjLdXWOK4AK9NzPahqnjVR0",
+	"zA6w1I4+YNMheqbCogE+vhkcPmcfzbl8AjPcMgrDpOkK8yYezw6Hdzj8WUo1ghEG+EFL/Uo/V0TEZhmV",
+	"B/eO7j3q0pDIZQ8efMI/1vq27IJ8i0Jc0QRLx1OSyiSfMmGiovJLRIYLZPAwOPZsIV99gmWs2Yf42Kch",
+	"xjB2n2T8ksXFUnEpVpARct45EzMcMIl28u7plpXTbCQC7v3rv/8nbrOXop/msw2m6MWyh7TL9bzOyJRd",
+	"GuKfPg1x5wL8WvMWy1RlS87ASbdRpqKLkF/Z2e/cvbNpBMK3HHeOe96Fnu9CzxHTAAMi52g10DwbY7OW",
+	"I889srxvNTknilHD8L2vtQP2CzZ3C+yknd69ZrxrDzq1pO0zosd3salfZ2zqDYea7jT7L5yS/nLGhC7U",
+	"7hC57KD0O1nl4BP+sbJK6pbkFT8LVlKshURZPoCrqIYLlGGgl5X6Ddyp5jcddnP388NuvqJMonZGcF6c",
+	"/S6NaBcAdC3datvJ0hUEKieTJpFRzOLvddCZm00U6oLTVXy+GWGSm4zdtqfjNdxQulKkxAaKX4dEuZMO",
+	"v5HMpbsdaNorBa1J4KKeQvvVv7gk+jWkWP2NX7JSDC0a1kAVwmsSSgFn1kumv31tXOO25Lo3XKRy3ibX",
+	"zeEpprlootkHvZPxvloZ75sqHuFw/o72JSM0+xAU+FbhdkbRoNeG2+CzEga0u1tC7ZvE1XI7bY4u+xDa",
+	"mYs8y1wipynDugWD0HX700DfsDLADqPj0z45untI4pnKhSv6unOL/SXquTksBAjyrfIS+z89qbfJ7Y6Z",
+	"e76O1BoMfV6Um/qT4KjfUFtOEwS3RuQ5VRepnAui2FResvQYsFbv0HaHtpuibZl1OssoF8sBXt1wdqOS",
+	"bsEQJJwnXLntGpF5V0Bt18r2Ly40b1FxrYHvhk9ZxgVr72HhADJLmeqT+P9PuWLQ1fXnIRtJxd7lh4f3",
+	"Hmr24eez85PX54OzJ/8rPi5iGwWb1z8Cf0z5zZMXv8IX++RFPh0y5ZLGhSRjOtPHriiJNmymfx7RTLOY",
+	"aDmFLHNMs5zIebie67nf2DW6m2JDeRZX07aPSYzHgEVoMV607wI2NfsQ+wojUJRCMJa2eZyKI6o5ngpw",
+	"6dmpe1GPiXxqr9b9xMl7kYtkfN+htcIbV9kFrhXCKFs7JqA6dnPBkfWF/SbnZErFwpcMOCaH1ToHkYvr",
+	"bD9CDFgOHh/W7PSLvbvF6mIEvz6RIlsgfFeF49YjtKAbXhMGzLqZh1JmjIpv2z3oUW6FZsqhSIvv6pdx",
+	"pglVlsiH+N3OsLTjkZ/JIwuY44JQnTCRcjHGCOB1svFcH2CUp25PfTzFcqOY+o+1siLXWd2yLi7I/UOi",
+	"mwzKxZthEOlNhm7hDG0ee3i66zbx9SbtnLg7gjTZstTbRr0jAKT1QiR0xvcXdJqtssWc2BdPXp32NuIT",
+	"ftQNYvL9ROT+/l0ontWJFP8hkgkVY8jQa09QtLDtU4jqNfKqCU8LbdjUoXwqE73qWF6zEVNMJKzXrZrZ",
+	"xGx8IFA/iI7Z9R8G19WEKu1kv1VHcfBpxDN21elEnvJsbYWmU4O12VuyiUY4RPdcoo415f5BLykuY/Vd",
+	"uAwTMJtsU3uOZ9vd2sY8fsU1v8GCNdSgYG9VDd12xRNGMzP5Z+v1+ufdTnmbYzs1JJVM76/ZUlFgh8yU",
+	"TJj2pdVad2aZsSVznku2Qe/LGRMnr07/4+zli95nSsQ0xYACmr1Sdh7D7Tg14V4O/8GSIBd267gZIriM",
+	"9263Kw9uHX9wC/77yfNnN84ibutw2s5kpuQwY1N98CmR6arCfBNGaJoqC5/Oa+I+hVAmipUpYrvfOGir",
+	"eIVvr6OiJ37YOxoq9rVQU/vomqnp9gKo29rvXKTt/WMMmTIq9P4NUMTyKmCKtqu24v+inSC6x437oVkm",
+	"50+mM7P4T5rlzB/1EniwLHO5xcmEJRdtpoJLpoZSs96XuqrXjKZcMK1bCHZCxX5FEL6tOe8Y13TWnp0m",
+	"mi7IfLJYVlqYUYs9yHpdq3nYV/HNq6tN2U9CBUkl4PNcqosgOK1IHLTjQ0VnBJ9cZb1+7wCsMm6cprVO",
+	"YgVRwkVU5KyC9WS/BJ1CCWjarU6K5lm+Axay0MrX0Nin+eVjKexK4VqrRhts+uvNNW4Mr0GH7I0WDV2f",
+	"EJLy1Bd6duuqDAL26rYRXCGAsnezzI3mKcPy3JVRfE/z5kDuSVT0kxRpraO31xWW+5o1TxqzNpszPJWK",
+	"UJJkHHuiyLmAN4dUV/fpay2EvzcTqaH+IdbXNnj0o9qTmZJjRaeEjikX2rhwWT88guLV+6v/FwAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
