@@ -18,7 +18,9 @@ import (
 )
 
 type cli struct {
-	Run   runCmd   `cmd:"" default:"withargs" help:"Injure an installation, and judge."`
+	Run       runCmd       `cmd:"" default:"withargs" help:"Injure an installation, and judge."`
+	Reconnect reconnectCmd `cmd:"" help:"Follow streams over sockets while everything comes and goes, and judge what was received."`
+
 	List  listCmd  `cmd:"" help:"List the faults."`
 	Serve serveCmd `cmd:"" hidden:"" help:"cairn serve, with a clock that can be moved."`
 }

@@ -65,7 +65,9 @@ func (s *stage) watch(w *reconnect.Writes, recorder *history.Recorder) *watch {
 		for n, framing := range []follow.Framing{follow.Batched, follow.Single} {
 			c := reconnect.Config{
 				Name: fmt.Sprintf("witness %d of %s", n, scope), URL: "http://" + s.proxy.Addr(), Framing: framing, Scope: scope, Whole: true, Late: n == 0,
-				Token:   func(context.Context) (string, error) { return "token-" + strings.TrimPrefix(string(scope), "user-"), nil },
+				Token: func(context.Context) (string, error) {
+					return "token-" + strings.TrimPrefix(string(scope), "user-"), nil
+				},
 				Silence: 5 * time.Second, MaxBackoff: 200 * time.Millisecond, History: recorder, Log: slog.New(slog.DiscardHandler),
 			}
 			if n == 1 {

@@ -50,6 +50,7 @@ type subscription struct {
 	place *follow.Place       // nil: it has none yet
 	is    *history.Subscriber // nil: of a filtered one, or one that has no place
 	given []given             // of a filtered one
+	last  *uint64             // what comes after it is not recorded; nil: everything is
 	moved chan struct{}       // closed when place moves
 }
 
@@ -137,13 +138,16 @@ func (s *subscription) follow(f *follow.Follower, w *Witness) (*follow.Subscript
 func (s *subscription) take(w *Witness, e follow.Event) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.types != nil {
-		s.given = append(s.given, given{e.Position, e.ID})
-		return nil
-	}
 	at := e.Position
 	if s.stream != "" {
 		at = e.Seq
+	}
+	if s.last != nil && at > *s.last {
+		return nil
+	}
+	if s.types != nil {
+		s.given = append(s.given, given{e.Position, e.ID})
+		return nil
 	}
 	hash, err := hex.DecodeString(e.Hash)
 	s.is.Delivered(at, e.ID, hash)
@@ -200,6 +204,18 @@ func (s *subscription) reached(ctx context.Context, to uint64) error {
 
 // Begun waits until every subscription has a place. Online runs meanwhile.
 func (w *Witness) Begun(ctx context.Context) error { return w.Level(ctx, 0, nil) }
+
+// Cease has what lies beyond a reading of the log not recorded: it can't be judged by that.
+func (w *Witness) Cease(position uint64, heads map[domain.Stream]uint64) {
+	for _, s := range w.subscriptions {
+		s.mu.Lock()
+		s.last = new(position)
+		if s.stream != "" {
+			s.last = new(heads[s.stream])
+		}
+		s.mu.Unlock()
+	}
+}
 
 // Counts are what a witness met.
 type Counts struct {

@@ -37,7 +37,8 @@ type Config struct {
 	Clocked    []string // the program and arguments that stand for cairn where its clock is shifted
 	Brokers    int
 	Partitions int32
-	Of         int // processes of each role; 0: 2
+	Of         int      // processes of each role; 0: 2
+	Roles      []string // nil: all
 	Env        []string
 	Log        *slog.Logger
 }
@@ -60,6 +61,9 @@ type Stage struct {
 }
 
 const masterKey = 7 // each byte of it
+
+// Master is the installation's master key.
+func (s *Stage) Master() []byte { return bytes.Repeat([]byte{masterKey}, 32) }
 
 // Open builds everything up and returns when all processes can work.
 func Open(ctx context.Context, c Config) (_ *Stage, err error) {
@@ -103,7 +107,10 @@ func Open(ctx context.Context, c Config) (_ *Stage, err error) {
 
 // open prepares processes and the proxies before them.
 func (s *Stage) open() error {
-	for _, role := range Roles() {
+	if s.Roles == nil {
+		s.Roles = Roles()
+	}
+	for _, role := range s.Roles {
 		for i := range s.Of {
 			p, err := NewProcess(Program{Dir: s.Dir, Binary: s.Binary, Clocked: s.Clocked, Env: s.env()}, role, i+1)
 			if err != nil {
@@ -133,7 +140,7 @@ func (s *Stage) env() []string {
 		"CAIRN_BROKERS=" + strings.Join(s.Kafka.Seeds(), ","), "CAIRN_LIVE_BROKERS=",
 		fmt.Sprintf("CAIRN_REPLICATION=%d", s.Brokers), fmt.Sprintf("CAIRN_PARTITIONS=%d", s.Partitions),
 		"CAIRN_DATABASE_URL=" + s.Database.DSN(migrations.Read), "CAIRN_VAULT_URL=" + s.Database.DSN(migrations.Vault),
-		"CAIRN_MASTER_KEY=" + hex.EncodeToString(bytes.Repeat([]byte{masterKey}, 32)),
+		"CAIRN_MASTER_KEY=" + hex.EncodeToString(s.Master()),
 		"CAIRN_MODEL_URL=" + s.models.URL, "CAIRN_LOG_LEVEL=info", "CAIRN_COMMAND_RATE=100000", "CAIRN_COMMAND_BURST=100000",
 		"GOMAXPROCS=2", "GOGC=100",
 	}, s.Env...)
