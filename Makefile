@@ -13,7 +13,7 @@ LINT      := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2
 DATA      ?= $(CURDIR)/.cairn
 export CGO_ENABLED ?= 0
 
-.PHONY: api api-breaking api-release chaos-brokers chaos-files chaos-schedules contract help setup build run test test-kafka test-peers test-prometheus test-typescript negative fuzz chaos chaos-sample check fmt vet lint race wire generated bench clean
+.PHONY: api api-breaking api-release chaos-brokers chaos-files chaos-reconnect chaos-schedules contract help setup build run test test-kafka test-peers test-prometheus test-typescript negative fuzz chaos chaos-sample check fmt vet lint race wire generated bench clean
 
 help: ## Lists the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -77,6 +77,10 @@ chaos-files: ## Breaks the embedded broker off at every operation on its files (
 chaos-schedules: ## Seeded schedules of faults in virtual time, judged by the same checker (SEEDS=2000 FROM=1; SEED=… for one)
 	@CAIRN_SEEDS=$(or $(SEEDS),2000) CAIRN_FROM=$(or $(FROM),1) CAIRN_SEED=$(SEED) $(GO) test ./streams/kafka -count=1 -v -timeout 120m -run 'TestNothingIsLostRepeatedOrReorderedUnderChaos'
 
+chaos-reconnect: setup ## Clients follow over sockets while connections, gateways, projectors, writers and brokers come and go, and are judged (MINUTES=15 RATE=1000 SEED=…)
+	@bash deploy/setup.sh kafka && bash deploy/kafka-test.sh
+	@$(GO) run ./cmd/chaos reconnect --minutes $(or $(MINUTES),15) --rate $(or $(RATE),1000) --seed $(or $(SEED),0)
+
 chaos-sample: setup ## The same with one step of each fault: about three minutes
 	@bash deploy/setup.sh kafka && bash deploy/kafka-test.sh
 	@$(GO) run ./cmd/chaos --sample --seed $(or $(SEED),0)
@@ -128,6 +132,9 @@ bench: build ## All benchmarks, as tables
 	@./bin/cairn bench write
 	@./bin/cairn bench chat
 	@./bin/cairn bench growth
+	@./bin/cairn bench fanout
+	@./bin/cairn bench fanout --frozen
+	@./bin/cairn bench catchup
 
 clean: ## Removes what was built and the data of `make run`
 	@rm -rf bin "$(DATA)"

@@ -15,7 +15,7 @@ import (
 )
 
 // A frozen client subscribes so many times, so that it is sent more than the kernel keeps for it within moments.
-const frozenSubscriptions = 64
+const frozenSubscriptions = 32
 
 // The goals of a frozen client among many.
 const (
@@ -31,16 +31,19 @@ type frozen struct {
 	wrong int                        // events that were not the next
 }
 
-// dial connects with a small window and subscribes after what it has.
-func (f *frozen) dial(ctx context.Context) error {
+// smallWindow is what the kernel takes for a client before it freezes, in bytes; when it comes back it is as any other.
+const smallWindow = 32 << 10
+
+// dial connects, and subscribes after what it has. The kernel keeps so many bytes for it, 0 as many as it likes.
+func (f *frozen) dial(ctx context.Context, window int) error {
 	calls, err := f.cairn.calls("frozen", 1, 0)
 	if err != nil {
 		return err
 	}
 	dialer := websocket.Dialer{NetDialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
-		if tcp, ok := conn.(*net.TCPConn); ok {
-			err = errors.Join(err, tcp.SetReadBuffer(4096))
+		if tcp, ok := conn.(*net.TCPConn); ok && window > 0 {
+			err = errors.Join(err, tcp.SetReadBuffer(window))
 		}
 		return conn, err
 	}}
@@ -171,7 +174,7 @@ func (r *frozenRounds) round(ctx context.Context, o FanoutOptions, l *listening,
 	for i := range f.last {
 		f.last[i] = cairn.level()
 	}
-	if err := f.dial(ctx); err != nil {
+	if err := f.dial(ctx, smallWindow); err != nil {
 		return err
 	}
 	defer func() { f.conn.Close() }()
@@ -197,7 +200,7 @@ func (r *frozenRounds) round(ctx context.Context, o FanoutOptions, l *listening,
 		return ctx.Err()
 	}
 	if ended != nil {
-		if err := f.dial(ctx); err != nil {
+		if err := f.dial(ctx, 0); err != nil {
 			return err
 		}
 		if err := f.read(ctx, cairn.level()); err != nil {
