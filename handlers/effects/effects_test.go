@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/cairnhq/cairn/domain"
+	"github.com/cairnhq/cairn/domain/device"
 	"github.com/cairnhq/cairn/domain/thread"
 	"github.com/cairnhq/cairn/handlers/effects"
 	"github.com/cairnhq/cairn/handlers/effects/effectstest"
@@ -371,4 +373,48 @@ func TestWhatADeadWorkerBeganEndsAsUnknown(t *testing.T) {
 	if text := effectstest.Text(w.fold("t").Run(run)); text == "" || got.Result.Text == "" {
 		t.Errorf("the model said %q after %q", text, got.Result.Text)
 	}
+}
+
+// A write outside a run that a gateway began and did not live to tell the end of ends as unknown, in words that say to look; and
+// a question that nobody took is given up when its timer is due.
+func TestWhatADeviceWasAskedEndsWithoutIt(t *testing.T) {
+	w := begin(t)
+	c := w.config()
+	w.run(effects.New(c).Run)
+	w.ask("hello", device.Introduce{Device: "laptop", Protocol: 3})
+	w.ask("write", device.RequestMutation{Device: "laptop", RequestID: "w", Action: "insert", Table: "tasks"})
+	w.until("the write is asked for", func() bool { // a gateway takes it, says that it begins, and dies
+		taken, err := c.Effects.Take(t.Context(), "gateway", []string{"device"}, []string{openeffects.DevicePair(scope, "laptop")}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(taken) == 1
+	})
+	w.ask("offer", device.OfferRequest{Device: "laptop", RequestID: "w", Started: true})
+	w.ask("question", device.RequestData{Device: "laptop", RequestID: "q", Action: "select", Table: "tasks", Wait: 20 * time.Second})
+	outcomes := func() (write device.MutationFailed, question device.DataFailed) {
+		for _, commit := range w.log.Commits(0) {
+			for _, r := range commit.Events {
+				event, err := logtest.Schema().Open(t.Context(), w.keys, r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				switch e := event.(type) {
+				case device.MutationFailed:
+					write = e
+				case device.DataFailed:
+					question = e
+				}
+			}
+		}
+		return write, question
+	}
+	pgtest.ShiftClock(t, w.pool, 11*time.Second)
+	w.until("the write is given up", func() bool { write, _ := outcomes(); return write.RequestID == "w" })
+	write, question := outcomes()
+	if write.Reason != device.OutcomeUnknown || !strings.Contains(write.Result.Text, "Look first") || question.RequestID != "" {
+		t.Fatalf("the write ended as %+v, the question as %+v", write, question)
+	}
+	pgtest.ShiftClock(t, w.pool, 22*time.Second)
+	w.until("the question is given up", func() bool { _, question := outcomes(); return question.Reason == device.Offline })
 }

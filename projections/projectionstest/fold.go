@@ -146,6 +146,9 @@ func Fresh(ctx context.Context, dsn string) (pool *pgxpool.Pool, drop func() err
 	if err = migrations.Up(ctx, registered, migrations.Read); err == nil {
 		pool, err = pgxpool.NewWithConfig(ctx, own)
 	}
+	if err == nil { // the tables of models that are younger than the registry
+		err = projections.Ensure(ctx, pool, Projectors(pool), 1)
+	}
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("fresh database: %w", err), drop())
 	}
