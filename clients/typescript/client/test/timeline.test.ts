@@ -156,6 +156,8 @@ it("after a reconnect it goes on from future frames where the message goes on, w
 it("another worker that takes the attempt over begins anew; a further attempt replaces the one before", () => {
   const taken = play([live(1, "abc", 0), live(2, "def", 3), live(1, "xyz", 0)]);
   expect(provisionalText(taken.provisional.r!)).toBe("xyz");
+  // A frame that is told twice is not another worker.
+  expect(play([live(2, "def", 3)], play([live(1, "abc", 0), live(2, "def", 3)])).provisional.r!.parts).toEqual([{ offset: 0, text: "abcdef" }]);
   const further = play([live(1, "new", 0, { attempt: 2 }), live(3, "old", 3)], taken);
   expect(provisionalText(further.provisional.r!)).toBe("new");
 });
