@@ -39,7 +39,7 @@ type Config struct {
 	Look time.Duration
 	// Ring is how many bytes of recent commits are kept of a partition: 16 MiB.
 	Ring int
-	// Most is how many events behind a subscriber may begin. 0: any number.
+	// Most is how many events behind a subscriber of a scope may begin. 0: any number.
 	Most uint64
 }
 

@@ -55,6 +55,9 @@ func TestCatchUpIsShared(t *testing.T) {
 	for i := range 200 {
 		readers = append(readers, s.subscribe(fanout.Want{Scope: user(1), Stream: "thread-a", From: fanout.After(uint64(i % 100))}))
 	}
+	for _, r := range readers {
+		r.pull(1) // all of them ask before the first is answered
+	}
 	for i, r := range readers {
 		r.until(t, 1<<20, func() bool { return r.at == 2000 })
 		if len(r.got) != 2000-i%100 {

@@ -96,7 +96,7 @@ func (s *Subscription) begin(ctx context.Context) error {
 	case !s.want.From.set:
 	case after > head:
 		s.reset.Store(&Reset{Reason: BeyondHead, Head: head, HeadHash: hash})
-	case s.hub.Most > 0 && head-after > s.hub.Most:
+	case s.want.Stream == "" && s.hub.Most > 0 && head-after > s.hub.Most:
 		s.reset.Store(&Reset{Reason: TooOld, Head: head, HeadHash: hash})
 	case len(s.want.AfterHash) > 0:
 		s.verify(after)

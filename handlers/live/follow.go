@@ -103,6 +103,9 @@ func (f *follower) once(ctx context.Context, give func(Output) bool) error {
 		return fmt.Errorf("live: following %s: %w", f.key.Stream, err)
 	}
 	defer sub.Close()
+	if f.deleted(ctx, sub.Head()) {
+		return f.skip(ctx, give)
+	}
 	for {
 		pulled := sub.Pull(followAtOnce)
 		for _, e := range pulled.Events {

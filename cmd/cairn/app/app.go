@@ -345,7 +345,7 @@ func (a *App) startGateway() {
 	}
 	a.fanout = fanout.New(fanout.Config{
 		Tailer: a.tailer, Live: a.live, Events: a.events, Keys: a.vault, Schema: a.schema, Sessions: a.accounts, Log: a.log, Now: a.config.Now,
-		Metrics: a.registry,
+		Metrics: a.registry, Most: a.config.CatchupMax,
 	})
 	a.life.start("fanout", a.fanout.Run)
 	a.gateway = live.New(live.Config{
