@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -203,8 +204,11 @@ func (r *frozenRounds) round(ctx context.Context, o FanoutOptions, l *listening,
 		if err := f.dial(ctx, 0); err != nil {
 			return err
 		}
-		if err := f.read(ctx, cairn.level()); err != nil {
-			return fmt.Errorf("bench: the client that was frozen came back: %w", err)
+		back, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		if err := f.read(back, cairn.level()); err != nil {
+			return fmt.Errorf("bench: the client that was frozen came back, and has %d of %d events on the subscription that has the fewest: %w",
+				slices.Min(f.last[:]), cairn.level(), err)
 		}
 	}
 	memory := float64(frozen.Bytes-before.Bytes) / (1 << 20)
