@@ -117,6 +117,9 @@ func (f *following) injure(running, ctx context.Context, name string, draw func(
 	case noProjector:
 		projectors.Wait() // one time after the other
 		for _, p := range s.With(app.RoleProjector) {
+			if err := p.Ready(ctx); err != nil { // one that only begins can't end in good order
+				return err
+			}
 			p.Stop()
 		}
 		away := time.Minute + time.Duration(draw(int(2*time.Minute)))
