@@ -103,12 +103,12 @@ func (k *Keys) get(ctx context.Context, scope domain.Scope, mint bool) (*scopeKe
 	}
 	s, ok := k.scopes[scope]
 	switch {
-	case ok && s.destroyed:
-		return nil, streams.ErrScopeErased
-	case ok:
+	case ok && !s.destroyed:
 		return s, nil // from memory, as the vault does it: whether ctx is over or not
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
+	case ok:
+		return nil, streams.ErrScopeErased
 	case !mint:
 		return nil, streams.ErrKeyAbsent
 	}
