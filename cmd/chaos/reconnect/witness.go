@@ -122,7 +122,7 @@ func (s *subscription) follow(f *follow.Follower, w *Witness) (*follow.Subscript
 	defer s.mu.Unlock()
 	want := follow.Want{
 		ID: s.name, Stream: string(s.stream), Types: s.types, Proof: s.proof,
-		OnEvent: func(e follow.Event) error { return s.take(w, e) },
+		OnEvent: s.take,
 		OnPlace: func(p follow.Place) { s.move(w, p) },
 	}
 	if s.stream == "" {
@@ -135,7 +135,7 @@ func (s *subscription) follow(f *follow.Follower, w *Witness) (*follow.Subscript
 }
 
 // take records an event.
-func (s *subscription) take(w *Witness, e follow.Event) error {
+func (s *subscription) take(e follow.Event) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := e.Position

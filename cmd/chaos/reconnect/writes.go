@@ -60,7 +60,7 @@ func (w *Writes) ask(ctx context.Context, scope domain.Scope, request string, bo
 }
 
 // writers is how many commands are under way at once, at most.
-const writers = 128
+const writers = 1024
 
 // Write writes until ctx ends; what was begun is settled within hard.
 func (w *Writes) Write(ctx, hard context.Context) {
