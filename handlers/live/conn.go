@@ -127,7 +127,9 @@ func (c *conn) write(j *joined, slow func()) error {
 
 // Close says that nothing more is written, and lets what the other side still sends be read for a moment:
 // to close with unread bytes would take back the close frame that is on its way.
-func (c *conn) Close() error {
+func (c *conn) Close() error { return c.closeWithin(lingering) }
+
+func (c *conn) closeWithin(d time.Duration) error {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	if !ok {
 		return c.shut()
@@ -138,7 +140,7 @@ func (c *conn) Close() error {
 	if err := half.CloseWrite(); err != nil {
 		return c.shut()
 	}
-	return c.Conn.SetReadDeadline(time.Now().Add(lingering))
+	return c.Conn.SetReadDeadline(time.Now().Add(d))
 }
 
 // shut closes for good, also what is only taken over afterwards.

@@ -76,7 +76,7 @@ func garbage(r *ring, user string) {
 
 // TestConnecting: a refusal is a status where the client can see one, and a close code where it can't.
 func TestConnecting(t *testing.T) {
-	r := newRing(t, live.Timing{Hello: 300 * time.Millisecond, Ping: 400 * time.Millisecond, Pong: 300 * time.Millisecond})
+	r := newRing(t, live.Timing{Hello: time.Second, Ping: 500 * time.Millisecond, Pong: 2 * time.Second})
 	t.Run("refused before the upgrade", func(t *testing.T) {
 		for query, header := range map[string]http.Header{
 			"":              nil,

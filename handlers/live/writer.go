@@ -181,7 +181,11 @@ func (s *session) farewell() {
 	payload := melody.FormatCloseMessage(why.code, cutText(why.text, maxReason))
 	// A socket that is closed already needs no words.
 	_, _ = s.conn.Write(append([]byte{finalClose, byte(len(payload))}, payload...))
-	_ = s.conn.Close()
+	linger := lingering
+	if why.code == closeSlow { // it reads what is on its way, and answers pings of long ago: to a closed socket that would take back the rest
+		linger = max(linger, s.gateway.Timing.Write)
+	}
+	_ = s.conn.closeWithin(linger)
 }
 
 // cutText keeps text short, and whole at its end.

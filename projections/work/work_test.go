@@ -126,3 +126,26 @@ func TestAProcessSaysWhichRevisionsItReads(t *testing.T) {
 		}
 	}
 }
+
+// TestASocketIsOutdatedWhenItsDeviceHasANewerOne: and only then; a device that nobody knows of has none.
+func TestASocketIsOutdatedWhenItsDeviceHasANewerOne(t *testing.T) {
+	w := work.New(pgtest.Read(t))
+	for _, socket := range []string{"old", "new"} {
+		if err := w.Online(t.Context(), "user-ada", "laptop", "gateway", socket, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Online(t.Context(), "user-bob", "laptop", "gateway", "bobs", true); err != nil {
+		t.Fatal(err)
+	}
+	old := work.Socket{Scope: "user-ada", Device: "laptop", ID: "old"}
+	found, err := w.Outdated(t.Context(), []work.Socket{
+		{Scope: "user-ada", Device: "laptop", ID: "new"}, {Scope: "user-bob", Device: "laptop", ID: "bobs"}, old, {Scope: "user-ada", Device: "phone", ID: "x"},
+	})
+	if err != nil || len(found) != 1 || found[0] != old {
+		t.Fatalf("outdated are %v (%v)", found, err)
+	}
+	if found, err = w.Outdated(t.Context(), nil); err != nil || len(found) != 0 {
+		t.Fatalf("of none outdated are %v (%v)", found, err)
+	}
+}
