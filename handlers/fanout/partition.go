@@ -124,7 +124,8 @@ func (p *partition) follow(ctx context.Context) {
 	epoch := p.epoch
 	p.mu.Unlock()
 	for ctx.Err() == nil {
-		if p.begin(ctx, epoch) != nil {
+		var err error
+		if epoch, err = p.begin(ctx, epoch); err != nil {
 			return
 		}
 		for failed, at := 0, p.checkpoint().Next; failed < triesTail; failed++ {
@@ -144,18 +145,14 @@ func (p *partition) follow(ctx context.Context) {
 			}
 		}
 		// What the tail needs may be gone. Everybody reads on from what is stored, to a new ring.
-		p.mu.Lock()
-		if ctx.Err() == nil {
-			p.forgetAll()
-			epoch = p.epoch
-		}
-		p.mu.Unlock()
 	}
 }
 
-// begin finds the end of the log, where the ring begins.
-func (p *partition) begin(ctx context.Context, epoch int) error {
-	return p.hub.again(ctx, "finding the end of the log", func(ctx context.Context) error {
+// begin has a new ring begin at the end of the log, in one step: a ring that is forgotten, but still said to reach back to
+// where it began, would have somebody who reads on take the end of what is stored for the end of all. Whoever follows is
+// woken: what was committed since the last tail is in neither ring.
+func (p *partition) begin(ctx context.Context, epoch int) (next int, err error) {
+	err = p.hub.again(ctx, "finding the end of the log", func(ctx context.Context) error {
 		end, err := p.hub.Tailer.Live(ctx, p.number)
 		if err != nil {
 			return err
@@ -165,7 +162,11 @@ func (p *partition) begin(ctx context.Context, epoch int) error {
 		if p.epoch != epoch || p.cancel == nil {
 			return ctx.Err()
 		}
-		p.next, p.from = end, end.Next
+		p.forgetAll()
+		next, p.next, p.from = p.epoch, end, end.Next
+		for _, t := range p.topics {
+			p.touched = append(p.touched, t)
+		}
 		select {
 		case <-p.ready:
 		default:
@@ -173,6 +174,10 @@ func (p *partition) begin(ctx context.Context, epoch int) error {
 		}
 		return nil
 	})
+	if err == nil {
+		p.wake()
+	}
+	return next, err
 }
 
 func (p *partition) checkpoint() streams.Checkpoint {
@@ -192,6 +197,11 @@ func (p *partition) take(b streams.Batch, epoch int) {
 	if !p.append(b, epoch) {
 		return
 	}
+	p.wake()
+}
+
+// wake tells those who follow what was touched. Only the tail calls it.
+func (p *partition) wake() {
 	p.notified = p.notified[:0]
 	for i, t := range p.touched {
 		p.notified = t.wake(p.notified)
@@ -272,6 +282,7 @@ func (p *partition) erase(scope domain.Scope) {
 			continue
 		}
 		p.bytes -= e.size
+		p.from = e.recorded.Place.Offset + 1 // as of one that was evicted: it must be looked for in the log
 		for _, t := range e.topics {
 			t.evict(e)
 		}

@@ -58,6 +58,7 @@ func (t *topic) evict(e *Event) {
 	defer t.mu.Unlock()
 	if len(t.events) > 0 && t.events[0] == e {
 		t.floor, t.floorHash = t.cursor(e), e.Hash
+		t.events[0] = nil
 		t.events = t.events[1:]
 		if len(t.events) == 0 {
 			t.events = nil
