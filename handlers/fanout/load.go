@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/cairnhq/cairn/projections/events"
@@ -50,15 +51,14 @@ func (l *load) run(ctx context.Context) {
 		p, reset, err := h.read(ctx, l.topic, l.after, l.place)
 		if err == nil {
 			for _, s := range l.finish() {
-				s.loaded(p, reset)
+				s.loaded(p, reset, l.after)
 			}
 			return
 		}
 		if ctx.Err() == nil {
 			h.Log.WarnContext(ctx, "reading what a subscriber lacks failed, trying again", "stream", l.topic.key.Stream, "after", l.after, "error", err)
 		}
-		if !l.wanted() || pause(ctx, time.Second/2) != nil {
-			l.finish()
+		if l.unwanted() || pause(ctx, time.Second/2) != nil {
 			return
 		}
 	}
@@ -66,27 +66,32 @@ func (l *load) run(ctx context.Context) {
 
 // finish takes the load from its topic, and answers who waits for it.
 func (l *load) finish() []*Subscription {
-	t := l.topic
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for i, other := range t.loads {
-		if other == l {
-			t.loads = append(t.loads[:i], t.loads[i+1:]...)
-			break
-		}
-	}
+	l.topic.mu.Lock()
+	defer l.topic.mu.Unlock()
+	l.leave()
 	return l.waiters
 }
 
-func (l *load) wanted() bool {
+// unwanted takes the load from its topic if nobody waits for it any more. In one step: who came between the look and the
+// leaving would wait for nothing.
+func (l *load) unwanted() bool {
 	l.topic.mu.Lock()
 	defer l.topic.mu.Unlock()
 	for _, s := range l.waiters {
 		if !s.closed.Load() {
-			return true
+			return false
 		}
 	}
-	return false
+	l.leave()
+	return true
+}
+
+// leave takes the load from its topic, of which the caller holds mu.
+func (l *load) leave() {
+	t := l.topic
+	if i := slices.Index(t.loads, l); i >= 0 {
+		t.loads = slices.Delete(t.loads, i, i+1)
+	}
 }
 
 // read answers the page after a cursor. A page without events says that the ring has what comes after, or a reset that
@@ -151,6 +156,9 @@ func (h *Hub) join(ctx context.Context, t *topic, after uint64, stored events.Pa
 	if from.Next >= p.from {
 		t.establish(stored.Head, stored.HeadHash)
 		p.mu.Unlock()
+		if !t.reaches(after) { // to be asked again at once would be for ever
+			return nil, nil, fmt.Errorf("neither what is stored of %s %s nor the ring has what comes after %d", t.key.Scope, t.key.Stream, after)
+		}
 		return &page{key: t.key, after: after}, nil, nil
 	}
 	p.mu.Unlock()

@@ -2,6 +2,7 @@ package fanout_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/cairnhq/cairn/domain/thread"
 	"github.com/cairnhq/cairn/handlers/accounts"
 	"github.com/cairnhq/cairn/handlers/fanout"
+	"github.com/cairnhq/cairn/projections/events"
 	"github.com/cairnhq/cairn/streams"
 )
 
@@ -88,19 +90,67 @@ func TestWhatWasPrunedIsAReset(t *testing.T) {
 	for range 10 {
 		s.append(user(1), opened("thread-a"))
 	}
-	s.projected(user(1))
-	_, err := s.pool.Exec(t.Context(), `WITH gone AS (DELETE FROM events_1 WHERE position < 6 RETURNING 1)
-		INSERT INTO event_floors SELECT 1, $1, 'thread-a', 6, now() UNION ALL SELECT 1, $1, '', 5, now()`, string(user(1)))
-	must(t, err)
+	hash := func(seq uint64) []byte { return s.all(streams.StreamKey{Scope: user(1)})[seq-1].Hash }
+	s.pruned(user(1))
 	for _, w := range []fanout.Want{{Scope: user(1)}, {Scope: user(1), Stream: "thread-a"}} {
 		for after, pruned := range map[uint64]bool{0: true, 4: true, 5: false, 7: false} {
-			w.From = fanout.After(after)
+			if w.From, w.AfterHash = fanout.After(after), nil; after > 4 {
+				w.AfterHash = hash(after) // also of the last that was pruned
+			}
 			r := s.subscribe(w)
 			r.until(t, 1<<20, func() bool { return r.end != nil || r.at == 10 })
 			if (r.end != nil) != pruned || pruned && (r.end.Reason != fanout.Pruned || r.end.Head != 10 || len(r.got) > 0) || !pruned && len(r.got) != int(10-after) {
 				t.Errorf("%v: %d events, ended with %+v", w, len(r.got), r.end)
 			}
 		}
+	}
+}
+
+// pruned deletes the first five of the ten events that are stored of a scope, all of one stream.
+func (s *stage) pruned(scope domain.Scope) {
+	s.t.Helper()
+	s.projected(scope)
+	_, err := s.pool.Exec(s.t.Context(), `WITH gone AS (DELETE FROM events_1 WHERE position < 6 RETURNING 1)
+		INSERT INTO event_floors SELECT 1, $1, 'thread-a', 6, now() UNION ALL SELECT 1, $1, '', 5, now()`, string(scope))
+	must(s.t, err)
+}
+
+// held is what is stored, and nobody is given a page of it until let is closed.
+type held struct {
+	fanout.Events
+
+	let  chan struct{}
+	asks chan struct{}
+}
+
+func (h *held) Page(ctx context.Context, key streams.StreamKey, after uint64, limit int) (events.Page, error) {
+	if limit > 0 {
+		h.asks <- struct{}{}
+		<-h.let
+	}
+	return h.Events.Page(ctx, key, after, limit)
+}
+
+// TestAResetIsOfWhoseCursorItIs: who shares a read with somebody whose next event was pruned goes on.
+func TestAResetIsOfWhoseCursorItIs(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, 1)
+	for range 10 {
+		s.append(user(1), opened("thread-a"))
+	}
+	s.pruned(user(1))
+	h := &held{Events: s.stored, let: make(chan struct{}), asks: make(chan struct{}, 10)}
+	s.start(func(c *fanout.Config) { c.Events = h })
+	old := s.subscribe(fanout.Want{Scope: user(1), From: fanout.After(3)})
+	young := s.subscribe(fanout.Want{Scope: user(1), From: fanout.After(6)})
+	old.pull(1)
+	<-h.asks
+	young.pull(1)
+	close(h.let)
+	old.until(t, 1, func() bool { return old.end != nil })
+	young.until(t, 1<<20, func() bool { return young.end != nil || young.at == 10 })
+	if old.end.Reason != fanout.Pruned || young.end != nil || len(young.got) != 4 {
+		t.Errorf("one ended with %+v, the other with %+v after %d events", old.end, young.end, len(young.got))
 	}
 }
 

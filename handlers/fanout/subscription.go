@@ -151,17 +151,22 @@ func (s *Subscription) signal() {
 	}
 }
 
-// loaded takes the page that was read, or the reason why none can be.
-func (s *Subscription) loaded(p *page, reset *Reset) {
+// loaded takes the page that was read, or the reason why what comes after a cursor can't be had. Who is further on and only
+// shared the read asks again for itself.
+func (s *Subscription) loaded(p *page, reset *Reset, after uint64) {
 	s.mu.Lock()
 	s.loading = false
 	if p != nil {
 		s.turn(p)
 	}
-	s.mu.Unlock()
-	if reset != nil {
+	switch {
+	case reset == nil || s.cursor != after:
+	case reset.Reason == Pruned && s.check != nil:
+		s.check, s.cursor = nil, s.cursor+1 // what was pruned is the event that the subscriber has, and perhaps no later one
+	default:
 		s.reset.CompareAndSwap(nil, reset)
 	}
+	s.mu.Unlock()
 	s.signal()
 }
 

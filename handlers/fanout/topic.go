@@ -75,6 +75,13 @@ func (t *topic) establish(head uint64, hash []byte) {
 	}
 }
 
+// reaches reports whether the ring has all that comes after a cursor.
+func (t *topic) reaches(cursor uint64) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return !t.known || cursor >= t.floor
+}
+
 func (t *topic) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
