@@ -32,7 +32,7 @@ test: setup build ## Runs the tests
 
 # What uses a broker, for one of Kafka's brokers; what of it three brokers answer otherwise; and processes of their own. What
 # runs in virtual time, or for the embedded broker only, is left to `make test`.
-KAFKA_ONE   := ./streams/kafka ./streams/kafkatest ./streams/pubsub ./streams/feed ./handlers/rest ./handlers/live ./cmd/cairn/backup
+KAFKA_ONE   := ./streams/kafka ./streams/kafkatest ./streams/pubsub ./streams/feed ./handlers/live ./cmd/cairn/backup
 KAFKA_THREE := ./streams/kafka ./streams/kafkatest ./handlers/rest
 KAFKA_E2E   := ^(TestRolesInProcessesOfTheirOwn|TestACairnMovesToOtherBrokersAndToMorePartitions|TestARunThatWaitsGoesOnWhenItsDeviceComes)$$
 NOT_KAFKA   := ^Fuzz|^TestKafka|UnderChaos$$|^TestReplayFromAnyCheckpoint|^TestDecidingCosts|^TestAKilledProcess
@@ -40,9 +40,9 @@ KAFKA_TEST  := $(GOTESTSUM) --format pkgname --hide-summary=skipped -- -count=1 
 
 test-kafka: setup build ## Runs what uses a broker on real Kafka, one broker and three, and what only it can show (fetches it)
 	@bash deploy/setup.sh kafka && bash deploy/kafka-test.sh
-	@echo "one of Kafka's brokers"; $(POSTGRES) $(KAFKA) -brokers 1 bash -c '$(KAFKA_TEST) -p 2 -skip "$(NOT_KAFKA)" $(KAFKA_ONE) && \
+	@echo "one of Kafka's brokers"; $(POSTGRES) $(KAFKA) -brokers 1 bash -c '$(KAFKA_TEST) -p 3 -skip "$(NOT_KAFKA)" $(KAFKA_ONE) && \
 	  $(KAFKA_TEST) -run "$(KAFKA_E2E)" ./cmd/cairn/e2e'
-	@echo "three of Kafka's brokers"; $(POSTGRES) $(KAFKA) -brokers 3 bash -c '$(KAFKA_TEST) -p 2 -skip "$(NOT_KAFKA)|^TestMigrate" $(KAFKA_THREE) && \
+	@echo "three of Kafka's brokers"; $(POSTGRES) $(KAFKA) -brokers 3 bash -c '$(KAFKA_TEST) -p 3 -skip "$(NOT_KAFKA)|^TestMigrate" $(KAFKA_THREE) && \
 	  $(KAFKA_TEST) -run "^TestRolesInProcessesOfTheirOwn$$" ./cmd/cairn/e2e'
 	@echo "brokers that come and go"; $(KAFKA_TEST) -p 1 -run "^TestKafka" ./streams/kafka ./streams/kafkatest
 
@@ -55,8 +55,10 @@ test-peers: setup ## Runs a conversation, and reads its feeds, with software tha
 	@cd clients/peers && npm ci --no-audit --no-fund --loglevel=error
 	@CAIRN_TEST_PEERS=$(CURDIR)/clients/peers $(GOTESTSUM) --format testname -- -count=1 -tags peers -run 'TestPeer' ./cmd/cairn/e2e/...
 
-test-typescript: ## Builds and tests the TypeScript clients, and checks their packages (needs Node 20)
-	@cd clients/typescript && npm ci --no-audit --no-fund --loglevel=error && npm test
+test-typescript: setup ## Builds and tests the TypeScript clients, checks their packages, and runs the conversation on the Node device (needs Node 20)
+	@bash deploy/setup.sh typescript
+	@cd clients/typescript && { cmp -s package-lock.json node_modules/.installed || { npm ci --loglevel=error && cp package-lock.json node_modules/.installed; }; } && npm test
+	@CAIRN_TEST_TYPESCRIPT=$(CURDIR)/clients/typescript $(GOTESTSUM) --format testname -- -count=1 -tags typescript -run 'TestTypescript' ./cmd/cairn/e2e
 
 test-prometheus: setup ## Has Prometheus scrape a running Cairn, and tries every dashboard and alert (installs it)
 	@bash deploy/setup.sh prometheus

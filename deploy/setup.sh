@@ -2,7 +2,8 @@
 # Brings a machine what Cairn needs beside Go: the programs of PostgreSQL 15 or newer, and the extension
 # pgvector for them. It installs programs only: it creates, starts, stops and changes no database cluster.
 # With the word "kafka" it brings what the tests on real Kafka need instead: Java 17 or newer, and Maven; with the
-# word "peers" kcat, which the tests against other people's software need; with the word "prometheus" the programs
+# word "peers" kcat, which the tests against other people's software need; with the word "typescript" what SQLite is compiled
+# with for Node (a C++ compiler, make, Python 3, Node's headers), which the TypeScript device needs; with the word "prometheus" the programs
 # prometheus and promtool, which the tests of dashboards and alerts need.
 # Safe to run again; does nothing where everything is there. It never asks a question.
 set -euo pipefail
@@ -217,6 +218,32 @@ peers() {
   give_up_if_needed
 }
 
+# What npm compiles better-sqlite3 with, for `make test-typescript`. Node itself is whoever's choice it is.
+typescript() {
+  local node_version headers packages=(g++ make python3)
+  node_version=$(node --version 2>/dev/null | sed -nE 's/^v([0-9]+).*/\1/p')
+  if [ "${node_version:-0}" -lt 20 ]; then
+    say "Node 20 or newer is needed (https://nodejs.org): install it, then go on" >&2
+    exit 1
+  fi
+  # Beside the program, as Node's own archive and most packages have them; npm fetches them where they are missing.
+  headers=$(dirname "$(dirname "$(readlink -f "$(command -v node)")")")/include/node/node.h
+  if [ -f "$headers" ] && command -v g++ >/dev/null && command -v make >/dev/null && command -v python3 >/dev/null; then
+    say "Node $node_version and what compiles for it are there"
+    return
+  fi
+  case "$(uname -s)" in
+    Darwin)
+      xcode-select -p >/dev/null 2>&1 || { say "needs the command line tools. Run: xcode-select --install" >&2; exit 1; }
+      return ;;
+  esac
+  command -v apt-get >/dev/null || { say "this script knows Debian, Ubuntu and macOS. Install a C++ compiler, make and Python 3, then go on." >&2; exit 1; }
+  if [ ! -f "$headers" ] && installed nodejs && apt-cache show libnode-dev >/dev/null 2>&1; then packages+=(libnode-dev); fi
+  apt_install "${packages[@]}"
+  give_up_if_needed
+  say "Node $node_version and what compiles for it are there"
+}
+
 # prometheus and promtool, for `make test-prometheus`. The package would start a server beside; only its programs are taken.
 prometheus() {
   local scratch
@@ -243,7 +270,7 @@ prometheus() {
 }
 
 case "${1:-}" in
-  kafka|peers|prometheus) "$1"; exit 0 ;;
+  kafka|peers|prometheus|typescript) "$1"; exit 0 ;;
 esac
 case "$(uname -s)" in
   Darwin) macos ;;

@@ -46,15 +46,21 @@ func converse(ctx context.Context, t *testing.T, u *user) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	counted, err := d.Send(device.Request{Message: "How many todo tasks do I have?", SessionID: made.SessionID}).Wait(ctx)
+	if err != nil || counted.Err != nil {
+		t.Fatalf("count: %v, %v", err, counted.Err)
+	}
+	conversed(ctx, t, u, rows, made, counted)
+}
+
+// conversed judges that conversation: the device's tasks after it, what both requests were told, and what is recorded.
+func conversed(ctx context.Context, t *testing.T, u *user, rows []device.Row, made, counted device.Result) {
+	t.Helper()
 	if len(rows) != 1 || rows[0]["title"] != "Buy milk" || rows[0]["priority"] != "high" || rows[0]["status"] != "todo" || rows[0]["dueDate"] == nil {
 		t.Fatalf("the device's tasks are %v", rows)
 	}
 	if len(made.Mutations) != 1 || made.Mutations[0].ID != rows[0]["id"] {
 		t.Errorf("the run says it changed %v, the device has %v", made.Mutations, rows[0]["id"])
-	}
-	counted, err := d.Send(device.Request{Message: "How many todo tasks do I have?", SessionID: made.SessionID}).Wait(ctx)
-	if err != nil || counted.Err != nil {
-		t.Fatalf("count: %v, %v", err, counted.Err)
 	}
 	if !strings.Contains(counted.Text, "Buy milk") || !strings.Contains(counted.Text, "1") {
 		t.Errorf("the answer is %q", counted.Text)

@@ -19,17 +19,22 @@ type user struct {
 	*api.Client
 	t     *testing.T
 	p     *process
+	email string
 	scope string
 }
+
+// password is everybody's.
+const password = "a long enough password"
 
 func newUser(ctx context.Context, t *testing.T, p *process) *user {
 	t.Helper()
 	client := api.New(p.url())
-	account, err := client.Register(ctx, uuid.NewString()[:8]+"@example.com", "a long enough password")
+	email := uuid.NewString()[:8] + "@example.com"
+	account, err := client.Register(ctx, email, password)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &user{Client: client, t: t, p: p, scope: account.Scope}
+	return &user{Client: client, t: t, p: p, email: email, scope: account.Scope}
 }
 
 // device is a running device of the user; it ends with the test.

@@ -2,7 +2,7 @@
 // cairn-device: a device in a terminal. It does the backend's calls, asks what is typed, and shows what happens.
 import { hostname } from "node:os";
 import { createInterface } from "node:readline";
-import { AskError, type Client, createClient } from "@cairnhq/client";
+import { AskError, type Asked, type AskResult, type Client, createClient } from "@cairnhq/client";
 import WebSocket from "ws";
 import { options, type Options, usage } from "./options.js";
 import { openDevice } from "./open.js";
@@ -30,6 +30,7 @@ async function run(o: Options): Promise<void> {
   } finally {
     await client.close();
     await device.close();
+    process.stdin.destroy(); // whoever holds the other end of it must not hold this process
   }
 }
 
@@ -58,11 +59,20 @@ async function connected(client: Client, o: Options, screen: Screen): Promise<vo
     else screen.state(state);
   });
   client.connect();
+  if (o.follow) void follow(client, screen).catch(fail);
   await Promise.race([ended, talk(client, o, screen).then(() => (o.stay ? ended : undefined))]);
+}
+
+// Everything that is committed for this account, checked against its chain. It goes on where it was when the program ended.
+async function follow(client: Client, screen: Screen): Promise<void> {
+  const { data } = await client.api.GET("/api/v1/me");
+  for await (const item of client.subscribe({ scope: data!.scope, after: 0, name: "follow" })) screen.item(item);
 }
 
 async function talk(client: Client, o: Options, screen: Screen): Promise<void> {
   let thread = o.thread;
+  // What an earlier process asked, and did not see the end of.
+  for (const asked of await client.pending()) await shown(asked, screen).catch(refused(screen));
   if (o.messages.length > 0) {
     for (const message of o.messages) {
       const end = await turn(client, screen, message, thread);
@@ -78,23 +88,30 @@ async function talk(client: Client, o: Options, screen: Screen): Promise<void> {
     if (message === "/quit" || message === "/exit") return;
     if (message === "/new") thread = undefined;
     else if (message !== "") {
-      try {
-        thread = (await turn(client, screen, message, thread)).sessionId ?? thread;
-      } catch (error) {
-        if (!(error instanceof AskError)) throw error;
-        screen.failed(error);
-      }
+      const end = await turn(client, screen, message, thread).catch(refused(screen));
+      thread = end?.sessionId ?? thread;
     }
     screen.prompt();
   }
 }
 
-async function turn(client: Client, screen: Screen, message: string, thread: string | undefined) {
-  const asked = client.ask({ message, ...(thread === undefined ? {} : { sessionId: thread }) });
+function turn(client: Client, screen: Screen, message: string, thread: string | undefined): Promise<AskResult> {
+  return shown(client.ask({ message, ...(thread === undefined ? {} : { sessionId: thread }) }), screen);
+}
+
+async function shown(asked: Asked, screen: Screen): Promise<AskResult> {
   for await (const frame of asked) screen.show(frame);
   const end = await asked.result;
   screen.done(end);
   return end;
+}
+
+// A refusal ends the request only.
+function refused(screen: Screen): (error: unknown) => void {
+  return (error) => {
+    if (!(error instanceof AskError)) throw error;
+    screen.failed(error);
+  };
 }
 
 try {

@@ -16,6 +16,7 @@ asks of it, asks each MESSAGE, or without one each line that is typed (/new begi
   --name NAME       of the device (the machine's)
   --timezone ZONE   IANA name (the machine's)
   --stay            stay connected, and do calls, when there is nothing more to ask
+  --follow          show everything that is committed for this account, from where it was shown before
   --json            frames and answers as JSON, one a line
   --help            this text
 
@@ -33,6 +34,7 @@ export interface Options {
   name?: string | undefined;
   timezone?: string | undefined;
   stay: boolean;
+  follow: boolean;
   json: boolean;
 }
 
@@ -43,7 +45,7 @@ export function options(args: string[], env: Record<string, string | undefined>)
   const { values, positionals } = parseArgs({
     args,
     allowPositionals: true,
-    options: { url: text, email: text, register: text, db: text, thread: text, name: text, timezone: text, stay: flag, json: flag, help: { ...flag, short: "h" } },
+    options: { url: text, email: text, register: text, db: text, thread: text, name: text, timezone: text, stay: flag, follow: flag, json: flag, help: { ...flag, short: "h" } },
   });
   if (values.help) return "help";
   const url = values.url ?? env["CAIRN_URL"] ?? "http://127.0.0.1:8700";
@@ -60,6 +62,7 @@ export function options(args: string[], env: Record<string, string | undefined>)
     name: values.name,
     timezone: values.timezone,
     stay: values.stay,
+    follow: values.follow,
     json: values.json,
   };
 }

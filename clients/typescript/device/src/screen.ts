@@ -1,5 +1,5 @@
 // What the command shows.
-import type { Answer, AskResult, DeviceCall, Frame, SocketState } from "@cairnhq/client";
+import type { Answer, AskResult, DeviceCall, Frame, Item, SocketState } from "@cairnhq/client";
 
 /** Shows frames, calls and ends: for people, or as JSON, one a line. */
 export class Screen {
@@ -41,6 +41,14 @@ export class Screen {
       this.#fresh();
       this.#write(frame.block_type === "retry" ? "  [the model failed and begins this answer again]\n" : `  [${frame.block_type}] ${JSON.stringify(frame.data)}\n`);
     }
+  }
+
+  /** What a subscription brought. */
+  item(item: Item): void {
+    if (this.#json) return this.#line(item);
+    this.#fresh();
+    if (item.type === "event") this.#write(`  ${item.event.position} ${item.event.event_type} ${item.event.stream}/${item.event.seq}\n`);
+    if (item.type === "reset") this.#write(`  [what follows begins anew after ${item.head}: ${item.reason}]\n`);
   }
 
   done(end: AskResult): void {
