@@ -37,10 +37,10 @@ type Event struct {
 	decided atomic.Int64 // in nanoseconds; 0: not looked at
 
 	ready atomic.Int32 // the forms that are made, as bits
-	mu    sync.Mutex
-	run   *string // whose it is, once that was looked for
-	clear any     // decoded
-	whole any     // opened
+	mu    sync.Mutex   // held for no longer than it takes to decode
+	run   *string      // whose it is, once that was looked for
+	clear any          // decoded
+	whole any          // opened
 }
 
 // eventOverhead is what an event takes beside its bytes.
@@ -69,7 +69,7 @@ func (e *Event) bytes(f Form) []byte {
 	return e.JSON
 }
 
-// make prepares a form, once for all. It fails where the content can't be opened now.
+// make prepares a form, once for all, with a context that waits for nothing. It fails where the content can't be opened now.
 func (e *Event) make(ctx context.Context, h *Hub, f Form) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -184,19 +184,24 @@ func (e *Event) Decode(schema *codec.Schema) (any, error) {
 	return e.clear, err
 }
 
-// Open is codec.Schema.Open, done once for all who share the event.
+// Open is codec.Schema.Open, done once for all who share the event, but for those who come while the first waits for a key.
 func (e *Event) Open(ctx context.Context, schema *codec.Schema, keys streams.Keys) (any, error) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.whole != nil {
-		return e.whole, nil
+	whole := e.whole
+	e.mu.Unlock()
+	if whole != nil {
+		return whole, nil
 	}
 	whole, err := schema.Open(ctx, keys, e.recorded)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // as the codec says it
 	}
-	e.whole = whole
-	return whole, nil
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.whole == nil {
+		e.whole = whole
+	}
+	return e.whole, nil
 }
 
 // age is how long ago it was decided. The time is read once for all who are given the event.

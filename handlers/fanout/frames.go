@@ -40,6 +40,9 @@ func (f *frames) leave() {
 func (f *frames) end() uint64 { return f.first + uint64(len(f.list)) }
 
 func (f *frames) add(frame streams.LiveFrame) {
+	if f.late(frame) {
+		return
+	}
 	f.list = append(f.list, frame)
 	f.bytes += sizeOf(frame)
 	drop := 0
@@ -75,6 +78,24 @@ func (f *frames) ends(e *Event, schema *codec.Schema) {
 		}
 	}
 	f.over[run] = over{turn, e.Seq}
+	// Whoever was not given them has the committed turn instead; they are not kept for as long as somebody follows.
+	drop := 0
+	for drop < len(f.list) && f.late(f.list[drop]) {
+		f.bytes -= sizeOf(f.list[drop])
+		f.list[drop] = streams.LiveFrame{}
+		drop++
+	}
+	if f.first += uint64(drop); drop == len(f.list) {
+		f.list = nil
+	} else {
+		f.list = f.list[drop:]
+	}
+}
+
+// late reports whether a frame is of a turn that is committed.
+func (f *frames) late(frame streams.LiveFrame) bool {
+	o, ok := f.over[frame.RunID]
+	return ok && frame.Turn <= o.turn
 }
 
 // after joins what a subscription that has the stream up to a version may have of the frames from a number on, at most

@@ -222,8 +222,11 @@ func (t *topic) open(ctx context.Context, e *Event, f Form) {
 	h := t.partition.hub
 	for {
 		short, cancel := context.WithTimeout(ctx, 10*time.Second)
-		err := e.make(short, h, f)
+		_, err := h.Keys.Version(short, e.Scope, e.recorded.Key) // the event is not held meanwhile: others pull it, too
 		cancel()
+		if err == nil {
+			err = e.make(h.cached, h, f)
+		}
 		erased := errors.Is(err, streams.ErrScopeErased)
 		if err == nil || erased || ctx.Err() != nil {
 			t.mu.Lock()
