@@ -65,6 +65,9 @@ func (r *ring) open(query string, header http.Header) (*client, *http.Response, 
 			if err := json.Unmarshal(b, &f); err != nil {
 				c.t.Errorf("a frame is no JSON: %q", b)
 			}
+			for _, fault := range r.document.holds(b) {
+				c.t.Errorf("a frame is not what asyncapi.yaml says: %s: %.500s", fault, b)
+			}
 			if f.text("type") != "ping" {
 				c.frames <- f
 			}

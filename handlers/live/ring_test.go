@@ -48,6 +48,7 @@ type ring struct {
 type core struct {
 	pool           *pgxpool.Pool
 	schema         *codec.Schema
+	document       *document
 	keys           *memory.Keys
 	asker          *kafka.Asker
 	live           *kafka.Live
@@ -90,7 +91,7 @@ func newRing(t testing.TB, timing live.Timing) *ring {
 	check(t, err)
 	config := kafkatest.Broker(t)
 	check(t, config.Ensure(t.Context()))
-	r := &ring{t: t, core: &core{pool: pgtest.Read(t), schema: schema, keys: memory.NewKeys(), more: make(chan struct{})}}
+	r := &ring{t: t, core: &core{pool: pgtest.Read(t), schema: schema, document: readDocument(t), keys: memory.NewKeys(), more: make(chan struct{})}}
 	states := memory.NewStates()
 	writer, err := kafka.NewWriter(kafka.WriterConfig{Config: config, Schema: schema, Keys: r.keys, States: states, Now: time.Now})
 	check(t, err)
