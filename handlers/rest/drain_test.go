@@ -108,3 +108,34 @@ func TestListenersAreDrained(t *testing.T) {
 		t.Errorf("all shall come again at the same time: %v", times)
 	}
 }
+
+// Whoever is far behind when the server stops is sent away with what it has, not kept until it is level: it comes again with
+// its last id.
+func TestWhoIsFarBehindIsDrainedToo(t *testing.T) {
+	t.Parallel()
+	stopping := make(chan struct{})
+	r := newRing(t, func(c *rest.Config) { c.Stopping = stopping })
+	ann := r.user("ann")
+	thread := r.thread(ann, "Plans").text("id")
+	for range 6 { // each is more than is told at once
+		ann.post("/api/v1/chat", map[string]any{"message": "hello " + strings.Repeat("x", 100_000), "session_id": thread, "on_busy": "queue"}).want(http.StatusOK)
+	}
+	path := "/api/v1/streams/thread-" + thread + "/events?after=0"
+	level := ann.listen(path)
+	head := level.want("subscribed").number("head")
+	for range head {
+		level.want("")
+	}
+	close(stopping)
+	late := ann.listen(path)
+	late.want("subscribed")
+	told := uint64(0)
+	for h, err := late.next(); h.name != "reconnect"; h, err = late.next() {
+		if check(t, err); !h.comment {
+			told++
+		}
+	}
+	if told >= head {
+		t.Errorf("it was told all %d events before", told)
+	}
+}

@@ -166,7 +166,7 @@ func (f feed) tell(l *listener, sub *fanout.Subscription, wake <-chan struct{}) 
 			return endAccess
 		case p.Reset != nil:
 			return endReset
-		case p.More && l.ctx.Err() == nil:
+		case p.More && l.ctx.Err() == nil && !l.stopping():
 			continue
 		}
 		var err error

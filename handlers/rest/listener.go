@@ -92,6 +92,24 @@ func (l *listener) why(err error) string {
 	return endGone
 }
 
+// stopping reports whether the process stops: who is far behind is not told all of it before.
+func (l *listener) stopping() bool {
+	select {
+	case <-l.s.Stopping:
+		return true
+	default:
+		return false
+	}
+}
+
+// over is how a stream ended of which there is no more to tell.
+func (l *listener) over(why string) string {
+	if l.ctx.Err() != nil {
+		return endGone
+	}
+	return why
+}
+
 // reconnect tells the listener that the process stops, and when to come again.
 func (l *listener) reconnect() error {
 	after := spread(l.s.Limits.StreamingRetry)

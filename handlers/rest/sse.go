@@ -34,7 +34,7 @@ func (t told) VisitChatResponse(w http.ResponseWriter) error {
 		select {
 		case o, ok := <-outputs:
 			if !ok {
-				l.end(endWhole)
+				l.end(l.over(endWhole))
 				return nil
 			}
 			if piece, err = storyEvent(o, "request_id", t.p.RequestID, t.p.SessionID, t.p.RunID); err != nil {

@@ -79,7 +79,7 @@ func (t story) VisitFollowRunResponse(w http.ResponseWriter) error {
 		select {
 		case o, ok := <-outputs:
 			if !ok {
-				l.end(endDrained)
+				l.end(l.over(endDrained))
 				return nil
 			}
 			err = nil
