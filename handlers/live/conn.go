@@ -125,11 +125,12 @@ func (c *conn) write(j *joined, slow func()) error {
 	return c.failed
 }
 
-// Close says that nothing more is written, and lets what the other side still sends be read for a moment:
-// to close with unread bytes would take back the close frame that is on its way.
-func (c *conn) Close() error { return c.closeWithin(lingering) }
+// Close is not melody's business either, which closes when its write pump ends: the session says when.
+func (c *conn) Close() error { return nil }
 
-func (c *conn) closeWithin(d time.Duration) error {
+// finish says that nothing more is written, and lets what the other side still sends be read for a while:
+// to close with unread bytes would take back the close frame that is on its way.
+func (c *conn) finish(d time.Duration) error {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	if !ok {
 		return c.shut()

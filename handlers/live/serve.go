@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"runtime/debug"
 	"strings"
@@ -40,8 +41,8 @@ func (g *Gateway) newMelody() *melody.Melody {
 	m.Config.PongWait = g.Timing.Ping + g.Timing.Pong
 	m.Config.WriteWait = g.Timing.Write
 	m.HandleConnect(func(socket *melody.Session) { sessionOf(socket).opened(socket) })
-	m.HandleMessage(func(socket *melody.Session, b []byte) { sessionOf(socket).text(b) })
-	m.HandleMessageBinary(func(socket *melody.Session, b []byte) { sessionOf(socket).binary(b) })
+	m.HandleMessage(func(socket *melody.Session, b []byte) { aside(func() { sessionOf(socket).text(b) }) })
+	m.HandleMessageBinary(func(socket *melody.Session, b []byte) { aside(func() { sessionOf(socket).binary(b) }) })
 	m.HandleDisconnect(func(socket *melody.Session) { sessionOf(socket).ended() })
 	return m
 }
@@ -105,6 +106,26 @@ func (g *Gateway) keep(s *session, h *hijacker, r *http.Request) {
 	}()
 	if err := g.melody.HandleRequestWithKeys(h, r, map[string]any{keySession: s}); err != nil {
 		g.Log.Debug("a request was no WebSocket handshake", "error", err)
+		_ = s.conn.shut()
+	}
+}
+
+// aside does something on a stack of its own, and returns when it is done: a reader that only waits keeps its stack as large as
+// it once was, and there are many.
+func aside(do func()) {
+	var fault any
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if value := recover(); value != nil {
+				fault = fmt.Errorf("%v, in %s", value, debug.Stack())
+			}
+		}()
+		do()
+	}()
+	if <-done; fault != nil {
+		panic(fault)
 	}
 }
 

@@ -25,6 +25,9 @@ const (
 	closeSlow     = 4008                       // read faster; connect again, go on from the place, and repeat what has no end
 )
 
+// endsPump is longer than a close frame can be (RFC 6455, section 5.5).
+const endsPump = 126
+
 // malformedInARow closes a socket.
 const malformedInARow = 5
 
@@ -82,7 +85,8 @@ func (g *Gateway) newSession(who accounts.Principal) *session {
 
 // opened starts what belongs to a socket. Melody calls it before it reads.
 func (s *session) opened(socket *melody.Session) {
-	socket.Request = nil // nobody asks for it, and it is large
+	socket.Request = nil                            // nobody asks for it, and it is large
+	_ = socket.CloseWithMsg(make([]byte, endsPump)) // nobody writes by melody: its write pump ends at what can't be sent
 	s.gateway.metrics.opened.Inc()
 	s.mu.Lock()
 	s.deadline = time.AfterFunc(s.gateway.Timing.Hello, func() {

@@ -208,7 +208,7 @@ func TestWhoeverIsDrainedIsToldWhenToComeAgain(t *testing.T) {
 	}
 }
 
-// TestASocketThatWaitsHoldsLittle: it has no goroutine but its reader and the one that melody has for each.
+// TestASocketThatWaitsHoldsLittle: it has no goroutine but its reader.
 func TestASocketThatWaitsHoldsLittle(t *testing.T) {
 	r := newRing(t, live.Timing{})
 	r.titled("ada", "one", 1)
@@ -234,7 +234,7 @@ func TestASocketThatWaitsHoldsLittle(t *testing.T) {
 	open(0)
 	before := settled()
 	open(many)
-	if after := settled(); after > before+2*many+20 {
+	if after := settled(); after > before+many+20 {
 		t.Fatalf("%d more sockets have %d more goroutines", many, after-before)
 	}
 }

@@ -185,7 +185,7 @@ func (s *session) farewell() {
 	if why.code == closeSlow { // it reads what is on its way, and answers pings of long ago: to a closed socket that would take back the rest
 		linger = max(linger, s.gateway.Timing.Write)
 	}
-	_ = s.conn.closeWithin(linger)
+	_ = s.conn.finish(linger)
 }
 
 // cutText keeps text short, and whole at its end.
