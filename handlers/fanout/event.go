@@ -32,15 +32,18 @@ type Event struct {
 	recorded streams.Recorded
 	place    *streams.Checkpoint // from which on the log has it; nil: not known
 	topics   [2]*topic           // of the ring that has it
-	size     int                 // what it takes in memory, about
+	size     int                 // what it takes in memory, about, before it is prepared
 
 	decided atomic.Int64 // in nanoseconds; 0: not looked at
 
-	ready atomic.Int32 // the forms that are made, as bits
-	mu    sync.Mutex   // held for no longer than it takes to decode
-	run   *string      // whose it is, once that was looked for
-	clear any          // decoded
-	whole any          // opened
+	ready   atomic.Int32 // the forms that are made, as bits
+	mu      sync.Mutex   // held for no longer than it takes to decode
+	run     *string      // whose it is, once that was looked for
+	grown   int          // what it takes beyond size since it was prepared: content is stored compressed
+	keepers int
+	kept    *atomic.Int64 // the sum of that for the keepers; nil: there is none
+	clear   any           // decoded
+	whole   any           // opened
 }
 
 // eventOverhead is what an event takes beside its bytes.
@@ -71,17 +74,26 @@ func (e *Event) bytes(f Form) []byte {
 
 // make prepares a form, once for all, with a context that waits for nothing. It fails where the content can't be opened now.
 func (e *Event) make(ctx context.Context, h *Hub, f Form) error {
+	grew, err := e.prepare(ctx, h, f)
+	if grew {
+		h.of(e.Scope).shrink()
+		h.pages.shrink()
+	}
+	return err
+}
+
+func (e *Event) prepare(ctx context.Context, h *Hub, f Form) (grew bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.made(f) {
-		return nil
+		return false, nil
 	}
 	text, salt, err := h.Schema.Text(ctx, h.Keys, e.recorded)
 	if errors.Is(err, codec.ErrTampered) || errors.Is(err, codec.ErrUndecodable) || (err == nil && len(text) > 0 && !json.Valid(text)) {
 		h.Log.WarnContext(ctx, "an event is delivered without its content, which can't be opened", "event", e.recorded.ID, "error", err)
 		text, salt = nil, nil
 	} else if err != nil {
-		return fmt.Errorf("fanout: opening event %s: %w", e.recorded.ID, err)
+		return false, fmt.Errorf("fanout: opening event %s: %w", e.recorded.ID, err)
 	}
 	if !e.made(Plain) {
 		e.JSON = e.plain(text, salt)
@@ -90,7 +102,36 @@ func (e *Event) make(ctx context.Context, h *Hub, f Form) error {
 		e.Stored = e.stored(text)
 	}
 	e.ready.Or(1<<Plain | 1<<f)
-	return nil
+	was := e.grown
+	e.grown = max(0, len(e.JSON)+len(e.Stored)+eventOverhead-e.size)
+	if e.kept == nil {
+		return false, nil
+	}
+	e.kept.Add(int64(e.grown - was))
+	return e.grown-was >= grownMuch, nil
+}
+
+// grownMuch is what is looked after at once; less waits until more is kept.
+const grownMuch = 16 << 10
+
+// keep has what the event grows by counted by who keeps it. Several pages may have it, and count it once.
+func (e *Event) keep(by *atomic.Int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.keepers++; e.keepers == 1 {
+		e.kept = by
+		by.Add(int64(e.grown))
+	}
+}
+
+// leave is that one keeps it no more.
+func (e *Event) leave() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.keepers--; e.keepers == 0 {
+		e.kept.Add(-int64(e.grown))
+		e.kept = nil
+	}
 }
 
 func (e *Event) plain(text, salt []byte) []byte {

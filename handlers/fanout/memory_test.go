@@ -57,6 +57,27 @@ func TestNothingProvisionalIsKeptOfWhatIsCommitted(t *testing.T) {
 	runtime.KeepAlive(followers)
 }
 
+// TestARingIsNoLargerThanItMayBe, also where content takes far more room when it is opened than as it is stored.
+func TestARingIsNoLargerThanItMayBe(t *testing.T) {
+	const events, each = 64, 512 << 10
+	s := newStage(t, 1, func(c *fanout.Config) { c.Ring = 4 << 20 })
+	r := s.subscribe(fanout.Want{Scope: user(1), Form: fanout.Stored})
+	s.append(user(1), opened("thread-a"))
+	before := heap()
+	for i := range uint64(events) {
+		s.append(user(1), said("thread-a", "r", strings.Repeat("x", each)))
+		r.until(t, 1<<20, func() bool { return r.at == i+2 })
+		if r.end != nil || len(r.got) == 0 {
+			t.Fatalf("after %d events: %+v", i, r.end)
+		}
+		r.got = nil
+	}
+	if n := heap() - before; n > events*each/2 {
+		t.Errorf("a ring of 4 MiB takes %d bytes", n)
+	}
+	runtime.KeepAlive(s)
+}
+
 // far are keys of which none is in memory, and none comes until let is closed.
 type far struct {
 	streams.Keys

@@ -3,6 +3,7 @@ package fanout
 import (
 	"container/list"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cairnhq/cairn/domain"
 	"github.com/cairnhq/cairn/streams"
@@ -34,6 +35,7 @@ type pages struct {
 	byKey map[streams.StreamKey][]*list.Element
 	order *list.List // the latest used first
 	size  int
+	grown atomic.Int64 // what their events take beyond size since they were prepared
 }
 
 func newPages() *pages {
@@ -61,7 +63,22 @@ func (c *pages) put(p *page) {
 	defer c.mu.Unlock()
 	c.byKey[p.key] = append(c.byKey[p.key], c.order.PushFront(p))
 	c.size += p.size
-	for c.size > cacheBytes {
+	for _, e := range p.events {
+		e.keep(&c.grown)
+	}
+	c.evict()
+}
+
+// shrink removes what is too much since events were prepared.
+func (c *pages) shrink() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.evict()
+}
+
+// evict removes those that were used least lately. The caller holds mu.
+func (c *pages) evict() {
+	for c.size+int(c.grown.Load()) > cacheBytes && c.order.Len() > 0 {
 		c.remove(c.order.Back())
 	}
 }
@@ -83,6 +100,9 @@ func (c *pages) drop(scope domain.Scope) {
 func (c *pages) remove(e *list.Element) {
 	p := c.order.Remove(e).(*page)
 	c.size -= p.size
+	for _, e := range p.events {
+		e.leave()
+	}
 	left := c.byKey[p.key]
 	for i := range left {
 		if left[i] == e {

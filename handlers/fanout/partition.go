@@ -3,6 +3,7 @@ package fanout
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cairnhq/cairn/domain"
@@ -32,6 +33,7 @@ type partition struct {
 	from   int64              // the ring has every commit from this offset on
 	ring   []*Event
 	bytes  int
+	grown  atomic.Int64 // what the ring's events take beyond bytes since they were prepared
 	topics map[streams.StreamKey]*topic
 	moved  chan struct{} // closed when next moves; nil: nobody waits for it
 	// The tail's own.
@@ -84,6 +86,9 @@ func (p *partition) leave() {
 // forgetAll empties the ring. The caller holds mu.
 func (p *partition) forgetAll() {
 	p.epoch++
+	for _, e := range p.ring {
+		e.leave()
+	}
 	p.ring, p.bytes = nil, 0
 	for key, t := range p.topics {
 		if t.pins == 0 {
@@ -249,6 +254,7 @@ func (p *partition) put(e *Event) {
 	e.topics = [2]*topic{p.topic(streams.StreamKey{Scope: e.Scope, Stream: e.Stream}), p.topic(streams.StreamKey{Scope: e.Scope})}
 	p.ring = append(p.ring, e)
 	p.bytes += e.size
+	e.keep(&p.grown)
 	for _, t := range e.topics {
 		if t.append(e) {
 			p.touched = append(p.touched, t)
@@ -259,11 +265,12 @@ func (p *partition) put(e *Event) {
 // evict takes the oldest commits out of a ring that is full. The caller holds mu.
 func (p *partition) evict() {
 	drop := 0
-	for len(p.ring)-drop > ringEvents || (p.bytes > p.hub.Ring && drop < len(p.ring)) {
+	for len(p.ring)-drop > ringEvents || (p.bytes+int(p.grown.Load()) > p.hub.Ring && drop < len(p.ring)) {
 		e := p.ring[drop]
 		p.ring[drop] = nil
 		drop++
 		p.bytes -= e.size
+		e.leave()
 		p.from = e.recorded.Place.Offset + 1 // a commit of which some are out is out
 		for _, t := range e.topics {
 			t.evict(e)
@@ -271,6 +278,13 @@ func (p *partition) evict() {
 		}
 	}
 	p.ring = p.ring[drop:]
+}
+
+// shrink evicts what is too much since events were prepared.
+func (p *partition) shrink() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.evict()
 }
 
 // erase forgets what the ring has of a scope that was erased, and ends who follows it. The caller holds mu.
@@ -282,6 +296,7 @@ func (p *partition) erase(scope domain.Scope) {
 			continue
 		}
 		p.bytes -= e.size
+		e.leave()
 		p.from = e.recorded.Place.Offset + 1 // as of one that was evicted: it must be looked for in the log
 		for _, t := range e.topics {
 			t.evict(e)

@@ -135,6 +135,7 @@ func (s *Subscription) move(e *Event) {
 		s.place = e.place
 	}
 	if len(s.rest) > 0 {
+		s.rest[0] = nil
 		if s.rest = s.rest[1:]; len(s.rest) == 0 {
 			s.rest = nil
 		}

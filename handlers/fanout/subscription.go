@@ -173,6 +173,6 @@ func (s *Subscription) loaded(p *page, reset *Reset, after uint64) {
 // turn takes what a page has after the cursor.
 func (s *Subscription) turn(p *page) {
 	if p.has(s.cursor) && len(s.rest) == 0 {
-		s.rest, s.source = p.events[s.cursor-p.after:], p.source
+		s.rest, s.source = slices.Clone(p.events[s.cursor-p.after:]), p.source // its own: what was given is not kept
 	}
 }
