@@ -188,13 +188,16 @@ func (h *Hub) know(ctx context.Context, t *topic) error {
 	}
 	after := stored.Head
 	var place *streams.Checkpoint
-	for {
+	for failed := 0; ; {
 		if _, _, known := t.newest(); known {
 			return nil
 		}
 		p, _, err := h.join(ctx, t, after, stored, place)
-		if err != nil {
-			return err
+		if err != nil { // as when the partition moves: whoever subscribes need not know
+			if failed++; failed == triesTail || pause(ctx, time.Second/5) != nil {
+				return err
+			}
+			continue
 		}
 		if n := len(p.events); n > 0 {
 			last := p.events[n-1]

@@ -78,3 +78,32 @@ func TestWhatWasErasedIsNotLookedForWithoutEnd(t *testing.T) {
 		t.Errorf("it ended with %+v after %d events, and %d pages", late.end, len(late.got), n)
 	}
 }
+
+// broken is a log of which the first read from its beginning breaks off.
+type broken struct {
+	*trouble
+
+	broke atomic.Bool
+}
+
+func (l *broken) Tail(ctx context.Context, partition int32, from streams.Checkpoint, handle func(context.Context, streams.Batch) error) error {
+	if from.Next == 0 && l.broke.CompareAndSwap(false, true) {
+		return errMoved
+	}
+	return l.trouble.Tail(ctx, partition, from, handle)
+}
+
+// TestASubscriptionIsHadAlthoughAPartitionMoves while it is found out where its stream stands.
+func TestASubscriptionIsHadAlthoughAPartitionMoves(t *testing.T) {
+	t.Parallel()
+	l := &broken{}
+	s := newStage(t, 1, func(c *fanout.Config) {
+		l.trouble = c.Tailer.(*trouble)
+		c.Tailer = l
+	})
+	s.append(user(1), opened("thread-a"))
+	r := s.subscribe(fanout.Want{Scope: user(1), From: fanout.After(0)})
+	if r.until(t, 1, func() bool { return r.at == 1 }); !l.broke.Load() || len(r.got) != 1 {
+		t.Errorf("%d events came, and the read broke off: %t", len(r.got), l.broke.Load())
+	}
+}
