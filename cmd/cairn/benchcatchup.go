@@ -12,7 +12,7 @@ import (
 type benchCatchupCmd struct {
 	Clients int           `help:"How many come back at once." default:"1000"`
 	Behind  int           `help:"How many events each has missed." default:"1000"`
-	Streams []int         `help:"Over how many threads they are spread." default:"1,100"`
+	Streams []int         `help:"Over how many threads they are spread." default:"1,20"`
 	Rounds  int           `help:"How often the turns are made." default:"3"`
 	Length  time.Duration `help:"How long those who are level are measured before, at most 3 s." default:"3s"`
 	Peer    string        `help:"The built peer (deploy/peers/fanout). Default: it is built from the checkout." type:"path"`

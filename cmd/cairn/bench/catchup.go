@@ -17,7 +17,7 @@ type CatchupOptions struct {
 	FanoutOptions       // Connections are ignored
 	Clients       int   // who come back at once: 1,000
 	Behind        int   // events that each has missed: 1,000
-	Streams       []int // over how many threads they are spread: 1, and 100
+	Streams       []int // over how many threads they are spread: 1, and 20
 }
 
 // The crowd that is level meanwhile, and what it is sent.
@@ -32,7 +32,7 @@ func Catchup(ctx context.Context, o CatchupOptions) (report Report, err error) {
 	o.FanoutOptions = o.complete()
 	o.Clients, o.Behind = cmp.Or(o.Clients, 1000), cmp.Or(o.Behind, 1000)
 	if len(o.Streams) == 0 {
-		o.Streams = []int{1, 100}
+		o.Streams = []int{1, 20}
 	}
 	sides, end, err := o.start(ctx)
 	if err != nil {
@@ -106,6 +106,7 @@ func (o *CatchupOptions) turn(ctx context.Context, c *comingBack) (r caughtUp, e
 	if err := o.known(ctx, c); err != nil {
 		return r, err
 	}
+	fmt.Fprintf(o.Progress, "publishing what they miss, %d events, %s\n", len(c.subjects)*o.Behind, c.name)
 	var calls []sockets.Call
 	for i, s := range c.subjects {
 		after := s.level()

@@ -252,7 +252,8 @@ func (o *FanoutOptions) profile(ctx context.Context, s side, name string, length
 	return err
 }
 
-// warm lets everybody connect once, and publishes a little: devices become known, buffers are filled.
+// warm lets everybody connect once, and publishes a little, until the server has nothing to do any more: devices become known,
+// buffers are filled.
 func (o *FanoutOptions) warm(ctx context.Context, s side, n int) (err error) {
 	calls, err := s.calls("many", n, s.level())
 	if err != nil {
@@ -264,14 +265,22 @@ func (o *FanoutOptions) warm(ctx context.Context, s side, n int) (err error) {
 	}
 	defer func() { err = errors.Join(err, crowd.Close()) }()
 	l := &listening{side: s, crowd: crowd, connections: n}
-	return l.steady(ctx, steadyRate(n), min(o.Length, time.Second), &fanoutSample{})
+	if err := l.steady(ctx, steadyRate(n), min(o.Length, time.Second), &fanoutSample{}); err != nil {
+		return err
+	}
+	_, err = settled(ctx, s.server())
+	return err
 }
 
-// settled is the memory of a server that has nothing to do: the least of several looks.
+// settled is the memory of a server that has nothing to do any more: the least of many looks, until none has been less for a while.
 func settled(ctx context.Context, s *obedient) (least answered, err error) {
+	const (
+		same  = 4  // looks without less
+		looks = 40 // at most
+	)
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
-	for i := range 4 {
+	for i, since := 0, 0; since < same && i < looks; i++ {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -280,6 +289,10 @@ func settled(ctx context.Context, s *obedient) (least answered, err error) {
 		a, err := s.ask(ctx, order{Do: orderMemory})
 		if err != nil {
 			return least, err
+		}
+		since++
+		if i == 0 || a.Bytes < least.Bytes-least.Bytes/200 {
+			since = 0
 		}
 		if i == 0 || a.Bytes < least.Bytes {
 			least = a
