@@ -79,6 +79,24 @@ type (
 	}
 )
 
+// askedBy names in an error what a frame asked for, although its other fields can't be read: who asked would wait for it.
+func askedBy(kind string, frame []byte) errorFrame {
+	var f struct {
+		ID        any `json:"id"`
+		RequestID any `json:"request_id"`
+	}
+	_ = json.Unmarshal(frame, &f) // it was read as an object before
+	id, _ := f.ID.(string)
+	request, _ := f.RequestID.(string)
+	switch kind {
+	case "subscribe":
+		return errorFrame{ID: cut(id)}
+	case "chat_request", "home_request", "floating_request":
+		return errorFrame{RequestID: cut(request)}
+	}
+	return errorFrame{}
+}
+
 // encode writes a frame as JSON, '<', '>' and '&' as they are.
 func encode(frame any) []byte {
 	var b bytes.Buffer

@@ -193,9 +193,13 @@ func (s *session) binary([]byte) {
 	}
 }
 
-func (s *session) garbage(why string) {
+func (s *session) garbage(why string) { s.unreadable(errorFrame{Message: why}) }
+
+// unreadable refuses a frame that can't be read. It names what the frame belongs to, where that much of it can be.
+func (s *session) unreadable(f errorFrame) {
 	s.malformed++
-	s.fail(errorFrame{Code: "malformed", Message: why})
+	f.Code = "malformed"
+	s.fail(f)
 	if s.malformed >= malformedInARow {
 		s.close(closeGarbage, "too many malformed frames in a row")
 	}
@@ -229,7 +233,9 @@ func (s *session) dispatch(kind string, frame []byte) {
 		s.unknownType(kind)
 	}
 	if err != nil {
-		s.garbage(err.Error())
+		f := askedBy(kind, frame)
+		f.Message = err.Error()
+		s.unreadable(f)
 		return
 	}
 	s.malformed = 0
