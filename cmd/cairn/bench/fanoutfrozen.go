@@ -160,7 +160,7 @@ type frozenRounds struct{ p50, p99, p50Without, p99Without, memory, waited, wron
 func (r *frozenRounds) round(ctx context.Context, o FanoutOptions, l *listening, cairn *ours) (err error) {
 	const (
 		fills  = 5 * time.Second  // until nothing more can be written to it
-		closes = 15 * time.Second // until it is closed for that
+		closes = 25 * time.Second // until it is closed for that, at the latest: a write that was half taken has its time twice
 	)
 	rate := steadyRate(l.connections)
 	var without, with fanoutSample
