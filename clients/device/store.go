@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -43,6 +44,9 @@ func OpenStore(ctx context.Context, path string, now func() time.Time) (*Store, 
 		if err != nil {
 			return nil, fmt.Errorf("device: %w", err)
 		}
+		if err := own(abs); err != nil {
+			return nil, fmt.Errorf("device: open %s: %w", path, err)
+		}
 		// FULL: what was answered to the backend survives a power cut.
 		dsn = (&url.URL{Scheme: "file", OmitHost: true, Path: abs, RawQuery: "_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate"}).String()
 	}
@@ -56,6 +60,15 @@ func OpenStore(ctx context.Context, path string, now func() time.Time) (*Store, 
 		return nil, errors.Join(fmt.Errorf("device: open %s: %w", path, err), db.Close())
 	}
 	return s, nil
+}
+
+// own makes the file if it is not there, for its user alone: SQLite would let everybody on the machine read it.
+func own(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 func (s *Store) migrate(ctx context.Context) error {

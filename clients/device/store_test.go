@@ -3,6 +3,7 @@ package device_test
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -183,5 +184,23 @@ func TestACallIsDoneOnceAcrossRestarts(t *testing.T) {
 	t.Cleanup(func() { _ = s.Close() })
 	if n, err := s.JournalLen(context.Background()); err != nil || n != 1 {
 		t.Fatalf("after a week: %d entries, %v", n, err)
+	}
+}
+
+func TestTheFileIsForItsUserAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "device.db")
+	open(t, path)
+	files, err := filepath.Glob(path + "*")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, file := range files {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := info.Mode().Perm(); mode&0o077 != 0 {
+			t.Errorf("%s has the mode %v", file, mode)
+		}
 	}
 }

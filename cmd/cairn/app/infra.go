@@ -56,6 +56,10 @@ func (r runtime) write(data string) error {
 // ErrNotRunning says that no `cairn dev` serves the data directory and no brokers are configured.
 var ErrNotRunning = errors.New("nothing is running here: start `cairn dev`, or set CAIRN_BROKERS, CAIRN_DATABASE_URL and CAIRN_VAULT_URL")
 
+func (c Config) notRunning() error {
+	return fmt.Errorf("%w (the data directory looked in is %s; CAIRN_DATA or --data names another)", ErrNotRunning, c.Data)
+}
+
 // Attach fills what a command needs to reach a running Cairn: from the configuration, else from the
 // data directory of a running `cairn dev`.
 func (c Config) Attach() (Config, string, error) {
@@ -65,7 +69,7 @@ func (c Config) Attach() (Config, string, error) {
 	}
 	text, err := os.ReadFile(runtimePath(c.Data))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return c, "", ErrNotRunning
+		return c, "", c.notRunning()
 	}
 	if err != nil {
 		return c, "", fmt.Errorf("read what is running: %w", err)
@@ -78,7 +82,7 @@ func (c Config) Attach() (Config, string, error) {
 		c.MasterKeyFile = filepath.Join(c.Data, "master.key")
 	}
 	if !anyListens(r.Brokers) {
-		return c, "", ErrNotRunning // it was killed, and could not tidy up
+		return c, "", c.notRunning() // it was killed, and could not tidy up
 	}
 	c.Brokers, c.LiveBrokers, c.DatabaseURL, c.VaultURL = r.Brokers, r.LiveBrokers, r.DatabaseURL, r.VaultURL
 	c.Replication, c.TopicsFile = 1, ""
