@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 // cairn-device: a device in a terminal. It does the backend's calls, asks what is typed, and shows what happens.
 import { hostname } from "node:os";
 import { createInterface } from "node:readline";
