@@ -72,11 +72,22 @@ func TestARunsStoryThatIsLostGoesOn(t *testing.T) {
 				headers = append(headers, header{"Last-Event-ID", last})
 			}
 			e := ann.listen(path, headers...)
+			if last != "" { // what it may have beyond that is void
+				h := e.want("stream_block")
+				keep, _ := h.data["data"].(map[string]any)["keep"].(map[string]any)
+				if h.id != last || h.data["block_type"] != "retry" || fmt.Sprintf("%v.%v", keep["text"], keep["blocks"]) != last {
+					t.Fatalf("after %q came %s with id %q", last, h.raw, h.id)
+				}
+				check(t, shown.take(h))
+			}
 			for left := 1 + random.IntN(4); left > 0 && !shown.ended; left-- {
 				h, err := e.next()
 				check(t, err)
 				if err := shown.take(h); err != nil {
 					t.Fatalf("seed %d: %q after %d cuts, the last at %q: %v", seed, message, cuts, last, err)
+				}
+				if h.id != "" && h.id != last {
+					break // where each id can be gone on from, too
 				}
 			}
 			if e.last != "" {
