@@ -188,14 +188,16 @@ func (o *CatchupOptions) comeBack(ctx context.Context, l *levelCrowd, calls []so
 	var failed error
 	begun := make(chan struct{})
 	talk.Go(func() {
-		close(begun)
+		start := sync.OnceFunc(func() { close(begun) })
+		defer start()
 		for talking.Err() == nil {
-			d, err := l.deliveries(ctx, levelRate, time.Second)
+			d, err := l.deliveries(ctx, levelRate, 200*time.Millisecond)
 			if err != nil {
 				failed = err
 				return
 			}
 			heard = append(heard, d)
+			start() // what they hear is flowing
 		}
 	})
 	<-begun
@@ -216,7 +218,14 @@ func (o *CatchupOptions) comeBack(ctx context.Context, l *levelCrowd, calls []so
 	r.seconds = ended.Sub(began).Seconds()
 	var took []time.Duration
 	for _, d := range heard {
-		took = append(took, d.since(d.committed, func(s sockets.Seen) bool { return s.At >= began.UnixNano() && s.At <= ended.UnixNano() })...)
+		said := d.committed
+		if len(d.asked) > 0 {
+			said = d.asked
+		}
+		took = append(took, d.since(d.committed, func(s sockets.Seen) bool { // what was said meanwhile, whenever it came
+			at := said[s.Number-d.from]
+			return at >= began.UnixNano() && at <= ended.UnixNano()
+		})...)
 	}
 	if len(took) == 0 {
 		return errors.New("bench: all were level before anything was published: let more clients come back, or further behind (--clients, --behind)")
