@@ -14,7 +14,7 @@ import (
 
 // naive decides by looking at everything that was ever recorded of the device.
 func naive(past []device.Event, c device.Command) []string {
-	switch c := c.(type) { // of those that the test sends
+	switch c := c.(type) { //nolint:gochecksumtype // of those that the test sends
 	case device.Introduce:
 		said := device.Introduced{Protocol: c.Protocol, Timezone: c.Timezone, Journal: c.Journal, NameDigest: c.NameDigest, Name: c.Name}
 		for i := len(past) - 1; i >= 0; i-- {

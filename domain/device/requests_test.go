@@ -183,7 +183,7 @@ func TestARequestEndsOnce(t *testing.T) {
 			}
 			for _, e := range events {
 				state = state.Evolve(e)
-				switch e := e.(type) {
+				switch e := e.(type) { //nolint:gochecksumtype // of those with a rule
 				case device.RequestOffered:
 					if ended[e.RequestID] || started[e.RequestID] {
 						t.Fatalf("%+v after its end or its beginning", e)

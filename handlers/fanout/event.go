@@ -68,8 +68,9 @@ func (e *Event) bytes(f Form) []byte {
 		return e.Stored
 	case Bare:
 		return e.recorded.Data
+	default:
+		return e.JSON
 	}
-	return e.JSON
 }
 
 // make prepares a form, once for all, with a context that waits for nothing. It fails where the content can't be opened now.
@@ -159,12 +160,12 @@ func (e *Event) plain(text, salt []byte) []byte {
 }
 
 // data is the clear data and the content as one object.
-func data(b, clear, text []byte) []byte {
+func data(b, open, text []byte) []byte {
 	if len(text) == 0 {
-		return orNull(b, clear)
+		return orNull(b, open)
 	}
-	if n := len(clear); n >= 2 && clear[0] == '{' && clear[n-1] == '}' {
-		b = append(b, clear[:n-1]...)
+	if n := len(open); n >= 2 && open[0] == '{' && open[n-1] == '}' {
+		b = append(b, open[:n-1]...)
 		if n > 2 {
 			b = append(b, ',')
 		}

@@ -159,7 +159,7 @@ func follow(t *testing.T, s *stage, r *rand.Rand, written *atomic.Bool) {
 		for stay := r.IntN(60); stay > 0 && !over; stay-- {
 			more := reader.pull(1 + r.IntN(4000))
 			for _, e := range reader.got {
-				over = over || last(s, key, e)
+				over = over || last(key, e)
 			}
 			if reader.end != nil {
 				t.Errorf("a subscription to %v after %d was ended: %+v", key, cursor, reader.end)
@@ -203,7 +203,7 @@ func (s *stage) end(key streams.StreamKey) uint64 {
 }
 
 // last reports whether nothing comes after an event: the marks are three, one a stream.
-func last(s *stage, key streams.StreamKey, e *fanout.Event) bool {
+func last(key streams.StreamKey, e *fanout.Event) bool {
 	if e.Type != "thread.run_completed" {
 		return false
 	}

@@ -23,7 +23,7 @@ func (g *Gateway) drain() {
 	window := min(comeAgainAtLeast+time.Duration(len(all))*comeAgainEach, comeAgainAtMost)
 	for _, s := range all {
 		if h := s.said(); h != nil && h.told {
-			s.send(reconnectFrame{Type: "reconnect", AfterMS: rand.Int64N(window.Milliseconds()), Reason: "restart"})
+			s.send(reconnectFrame{Type: "reconnect", AfterMS: rand.Int64N(window.Milliseconds()), Reason: "restart"}) //nolint:gosec // jitter
 		}
 		s.close(closeRestart, "the server is restarting: connect again and go on from where you are")
 	}

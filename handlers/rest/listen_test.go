@@ -170,13 +170,13 @@ func (u *user) same(was map[string]any, h heard) {
 		}
 	}
 	told, _ := h.data["data"].(map[string]any)
-	clear := map[string]any{}
+	plain := map[string]any{}
 	for name, v := range told {
 		if name != "content" {
-			clear[name] = v
+			plain[name] = v
 		}
 	}
-	if !equalJSON(u.r.t, clear, was["data"]) || !equalJSON(u.r.t, told["content"], was["content"]) {
+	if !equalJSON(u.r.t, plain, was["data"]) || !equalJSON(u.r.t, told["content"], was["content"]) {
 		u.r.t.Errorf("event %v is %v with %v, and was told as %v", was["position"], was["data"], was["content"], told)
 	}
 }

@@ -73,7 +73,10 @@ func (p projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) er
 	if err := rows.Load(ctx, tx, b); err != nil {
 		return err
 	}
-	for e := range b.Events("device") {
+	for e, err := range b.Events("device") {
+		if err != nil {
+			return err
+		}
 		hello, ok := e.Value.(device.Introduced)
 		if !ok {
 			continue

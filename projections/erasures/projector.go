@@ -66,7 +66,10 @@ func (p projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) er
 	if err := rows.Load(ctx, tx, b); err != nil {
 		return err
 	}
-	for e := range b.Events("account") {
+	for e, err := range b.Events("account") {
+		if err != nil {
+			return err
+		}
 		if _, ok := e.Value.(account.Erased); !ok || rows.Get(string(e.Scope)) != nil {
 			continue
 		}

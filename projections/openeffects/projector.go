@@ -71,7 +71,7 @@ func table(revision int) *projections.Table[key, row] {
 		New:   func(k key) *row { return &row{key: k} },
 		Key:   func(r *row) key { return r.key },
 		Scope: func(k key) string { return k.scope },
-		Size:  func(r *row) int { return 512 },
+		Size:  func(*row) int { return 512 },
 		Scan: func(found pgx.CollectableRow) (*row, error) {
 			var r row
 			targets := []any{
@@ -104,7 +104,10 @@ func (p projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) er
 	if err := touched.find(ctx, tx, b, rows); err != nil {
 		return err
 	}
-	for e := range b.Events() {
+	for e, err := range b.Events() {
+		if err != nil {
+			return err
+		}
 		fold(rows, e)
 	}
 	rows.Store(b)

@@ -74,7 +74,10 @@ func (p projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) er
 	if err := rows.Load(ctx, tx, b); err != nil {
 		return err
 	}
-	for e := range b.Events("thread") {
+	for e, err := range b.Events("thread") {
+		if err != nil {
+			return err
+		}
 		rows.At(keyOf(e)).fold(e)
 	}
 	rows.Store(b)

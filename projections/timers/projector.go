@@ -82,7 +82,10 @@ func (p projector) Apply(ctx context.Context, tx pgx.Tx, b projections.Batch) er
 	if err := touched.find(ctx, tx, b, rows); err != nil {
 		return err
 	}
-	for e := range b.Events() {
+	for e, err := range b.Events() {
+		if err != nil {
+			return err
+		}
 		fold(rows, e)
 	}
 	rows.Store(b)

@@ -289,6 +289,9 @@ func (r *rebuildBench) rebuildTwiceKilled(ctx context.Context) ([]rebuiltLine, e
 func (r *rebuildBench) backAndForth(ctx context.Context) error {
 	names := projections.Names(app.Projectors(nil))
 	for _, step := range []string{"rollback", "swap", "verify"} {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		began := time.Now()
 		for _, name := range names {
 			cmd := command(r.Binary, r.config, "projections", step, name)

@@ -41,9 +41,8 @@ func (p *person) pastTimeline() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	const page = 50
-	t := p.threads[0]
 	for range 10 { // a long one: on a short one's page new entries show
-		if t = p.threads[rand.IntN(min(10, len(p.threads)))]; t.past >= 2*page {
+		if t := p.threads[rand.IntN(min(10, len(p.threads)))]; t.past >= 2*page {
 			return fmt.Sprintf("/api/v1/threads/%s/timeline?direction=after&limit=%d&seq=%d", t.id, page, page*rand.IntN(int(t.past/page)-1))
 		}
 	}

@@ -145,7 +145,7 @@ func (c *Crowd) Watched() []Seen {
 	return seen
 }
 
-// Exact, of a crowd that is closed, says whether every socket had every number in [from, to) exactly once since it was opened, and nothing else. Ordered
+// Exact says of a crowd that is closed whether every socket had every number in [from, to) exactly once since it was opened, and nothing else. Ordered
 // asks for their order, too.
 func (c *Crowd) Exact(from, to int64, order Order) error {
 	want := tally{}
