@@ -2,8 +2,8 @@ package live_test
 
 import (
 	"fmt"
-	"runtime"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
